@@ -1,0 +1,2 @@
+//! Sites.
+fn main() {}
