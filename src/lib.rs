@@ -1,1 +1,4 @@
-//! Sites.
+//! Sites: websites as a service on Kubernetes.
+
+pub mod domain;
+pub mod settings;
