@@ -1,4 +1,5 @@
 //! Sites: websites as a service on Kubernetes.
 
 pub mod domain;
+pub mod render;
 pub mod settings;
