@@ -1,3 +1,14 @@
 //! What a Site is. No tokio, no client, no clock reads: time and randomness come in as arguments.
 
+pub mod application;
+pub mod change;
+pub mod changed_paths;
+pub mod child;
+pub mod conditions;
+pub mod labels;
+pub mod mask;
+pub mod names;
+pub mod pod_health;
+pub mod route_owner;
 pub mod site;
+pub mod upgrade;

@@ -10,7 +10,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// What a person asked for. `metadata.name` equals [`SiteSpec::id`].
@@ -24,6 +24,7 @@ use serde_json::Value;
     namespaced,
     status = "SiteStatus"
 )]
+#[serde(remote = "Self")]
 pub struct SiteSpec {
     /// Identity of the Site for its whole life; also the name of its objects.
     pub id: String,
@@ -36,7 +37,7 @@ pub struct SiteSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Everything else that a person can set.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_or")]
     pub configuration: Configuration,
     /// Fields of other platform versions: kept, counted as nothing.
     #[serde(flatten)]
@@ -65,10 +66,10 @@ pub struct Configuration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// Containers of the Site's pod, keyed by name; order has no meaning.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or", skip_serializing_if = "Vec::is_empty")]
     pub applications: Vec<Application>,
     /// Response headers that the Site adds.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "absent_or", skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Size of the content volume, in Gi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,13 +81,13 @@ pub struct Configuration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_date: Option<String>,
     /// People and groups with access.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_or")]
     pub share: Share,
     /// Technical settings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_or")]
     pub settings: SiteSettings,
     /// Credentials whose home is this resource.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_or")]
     pub tokens: Tokens,
     /// Free text; never causes work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,16 +125,16 @@ pub struct Application {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub struct Share {
     /// May change content and settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or", skip_serializing_if = "Vec::is_empty")]
     pub administrator_users: Vec<String>,
     /// Groups whose members may change content and settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or", skip_serializing_if = "Vec::is_empty")]
     pub administrator_groups: Vec<String>,
     /// May read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or", skip_serializing_if = "Vec::is_empty")]
     pub view_users: Vec<String>,
     /// Groups whose members may read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or", skip_serializing_if = "Vec::is_empty")]
     pub view_groups: Vec<String>,
 }
 
@@ -160,10 +161,10 @@ pub struct SiteSettings {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub struct ResourceLimits {
     /// CPU, such as `500m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "quantity", skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
     /// Memory, such as `512Mi`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "quantity", skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
 }
 
@@ -265,7 +266,7 @@ pub struct ContainerProblem {
     pub kind: String,
     /// One word, such as `CrashLoopBackOff` or `NotReady`.
     pub reason: String,
-    /// The node's or scheduler's own text, cut at 120 characters… may be empty.
+    /// The node's or scheduler's own text, cut at 120 characters; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -309,6 +310,62 @@ pub enum ChildState {
     Adopted,
 }
 
+impl Serialize for SiteSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The derived function of the same name: `remote = "Self"` makes it an inherent one.
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Decodes with the path of the field in the error:
+/// `spec.configuration.quota: invalid type: string "ten", expected u32`. A value under `tokens`, or of a field
+/// whose name looks like a secret, is not repeated.
+impl<'de> Deserialize<'de> for SiteSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut track = serde_path_to_error::Track::new();
+        let decoded = Self::deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track));
+        decoded.map_err(|error| serde::de::Error::custom(undecodable(&track.path(), &error)))
+    }
+}
+
+fn undecodable(path: &serde_path_to_error::Path, error: &impl fmt::Display) -> String {
+    use serde_path_to_error::Segment;
+    let secret = path.iter().any(|segment| match segment {
+        Segment::Map { key } => super::mask::secret_name(key),
+        _ => false,
+    });
+    let place = match path.to_string() {
+        root if root == "." => "spec".to_owned(),
+        path => format!("spec.{path}"),
+    };
+    if secret {
+        format!("{place}: not of the expected type (the value may be secret and is not shown)")
+    } else {
+        format!("{place}: {error}")
+    }
+}
+
+/// `null` is the same as absent: the replaced platform wrote both.
+fn absent_or<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A quantity written as a number (`cpu: 1`) means its text.
+fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Number(serde_json::Number),
+    }
+    let form = Option::<Form>::deserialize(deserializer)
+        .map_err(|_| serde::de::Error::custom("expected a Kubernetes quantity such as \"500m\" or \"512Mi\""))?;
+    Ok(form.map(|form| match form {
+        Form::Text(text) => text,
+        Form::Number(number) => number.to_string(),
+    }))
+}
+
 impl Site {
     /// Whether pods should run. Absent means yes.
     #[must_use]
@@ -328,5 +385,75 @@ impl Site {
     #[must_use]
     pub fn monitored(&self) -> bool {
         self.spec.configuration.settings.monitored.unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn decoded(spec: &Value) -> Result<Site, String> {
+        serde_json::from_value(json!({
+            "apiVersion": "sites.ecmwf.int/v1", "kind": "Site", "metadata": {"name": "a"}, "spec": spec
+        }))
+        .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let spec =
+            |configuration: Value| json!({"id": "a", "owner": "o", "type": "public", "configuration": configuration});
+        for (spec, expected) in [
+            (spec(json!({"quota": "ten"})), "spec.configuration.quota: invalid type: string \"ten\", expected u32"),
+            (spec(json!({"applications": [{"name": 1}]})), "spec.configuration.applications[0].name: invalid type"),
+            (spec(json!({"share": {"view_users": "ana"}})), "spec.configuration.share.view_users: invalid type"),
+            (
+                spec(json!({"settings": {"resource_limits": {"cpu": {}}}})),
+                "spec.configuration.settings.resource_limits.cpu: expected a Kubernetes quantity",
+            ),
+            (json!({"id": "a", "owner": "o", "type": "secret"}), "spec.type: unknown variant `secret`"),
+            (json!({"id": "a"}), "spec: missing field `owner`"),
+            (json!("x"), "spec: invalid type"),
+        ] {
+            let error = decoded(&spec).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_do_not_repeat_secrets() {
+        for configuration in [
+            json!({"tokens": "hunter2"}),
+            json!({"tokens": {"master": ["hunter2"]}}),
+            json!({"headers": {"Authorization": ["hunter2"]}}),
+        ] {
+            let error = decoded(&json!({"id": "a", "owner": "o", "type": "public", "configuration": configuration}))
+                .unwrap_err();
+            assert!(error.starts_with("spec.configuration.") && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nulls_and_numbers_of_the_replaced_platform_decode() {
+        let site = decoded(&json!({"id": "a", "owner": "o", "type": "public", "name": null, "configuration": {
+            "share": null, "headers": null, "applications": null, "tokens": null, "quota": null,
+            "settings": {"resource_limits": {"cpu": 1, "memory": null}}, "twofa": {"on": true}
+        }}))
+        .unwrap();
+        let limits = site.spec.configuration.settings.resource_limits.unwrap();
+        assert_eq!((limits.cpu.as_deref(), limits.memory), (Some("1"), None));
+        assert_eq!(site.spec.configuration.share, Share::default());
+        assert_eq!(site.spec.configuration.other["twofa"], json!({"on": true}));
+    }
+
+    #[test]
+    fn unknown_fields_survive_a_round_trip() {
+        let spec = json!({"id": "a", "owner": "o", "type": "private", "edition": 3, "configuration": {
+            "twofa": 1, "applications": [{"name": "site-custom", "image": "x", "env": []}],
+            "settings": {"error_handling": {"x": 1}, "y": 2}, "share": {}, "tokens": {"master": "m"}
+        }});
+        assert_eq!(serde_json::to_value(&decoded(&spec).unwrap().spec).unwrap(), spec);
     }
 }
