@@ -1,4 +1,7 @@
 //! Sites: websites as a service on Kubernetes.
 
+pub mod cache;
+pub mod cluster;
 pub mod domain;
 pub mod settings;
+pub mod telemetry;
