@@ -82,11 +82,10 @@ impl Redis {
         if self.down.swap(down, Ordering::Relaxed) == down {
             return;
         }
-        match error {
-            Some(error) => {
-                tracing::warn!(category = error.category(), "the cache is down, pages may be stale for a while")
-            }
-            None => tracing::info!("the cache works again"),
+        if let Some(error) = error {
+            tracing::warn!(category = error.category(), "the cache is down, pages may be stale for a while");
+        } else {
+            tracing::info!("the cache works again");
         }
     }
 }

@@ -273,8 +273,8 @@ impl Cluster {
 
     async fn patch<T: DeserializeOwned>(&self, target: Target<'_>, patch: &Value) -> Result<T, CallError> {
         let call = target.call("patch");
-        let path = target.path().ok_or_else(|| bad_name(&call))?;
-        let answer = self.send(&call, Method::PATCH, &path, MERGE_PATCH, body(&call, patch)?).await?;
+        let at = target.path().ok_or_else(|| bad_name(&call))?;
+        let answer = self.send(&call, Method::PATCH, &at, MERGE_PATCH, body(&call, patch)?).await?;
         decoded(call, &answer)
     }
 

@@ -34,7 +34,7 @@ pub struct ClusterOptions {
 /// Why no client could be built. Nothing was sent to the API server yet.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// Neither a kubeconfig nor a ServiceAccount.
+    /// Neither a kubeconfig nor a `ServiceAccount`.
     #[error("no way to the API server: KUBECONFIG is not usable and this is not a pod with a ServiceAccount: {0}")]
     Configuration(#[source] Box<kube::config::InferConfigError>),
     /// The kubeconfig asks for a proxy.
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Finds the API server as `KUBECONFIG` or the pod's ServiceAccount says. Sends nothing.
+    /// Finds the API server as `KUBECONFIG` or the pod's `ServiceAccount` says. Sends nothing.
     ///
     /// The write gate is closed: see [`Leadership`].
     pub async fn connect(options: ClusterOptions) -> Result<Self, ConnectError> {

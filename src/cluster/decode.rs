@@ -17,44 +17,35 @@ use super::kind::ApiObject;
 
 /// An object, or why it is none and what its metadata says.
 #[derive(Clone, Debug)]
-pub(super) struct Guarded<K> {
-    meta: ObjectMeta,
-    pub(super) object: Result<K, String>,
-}
-
-impl<K> Guarded<K> {
-    pub(super) fn into_parts(self) -> (ObjectMeta, Result<K, String>) {
-        (self.meta, self.object)
-    }
+pub(super) enum Guarded<K> {
+    Object(K),
+    Broken { meta: Box<ObjectMeta>, error: String },
 }
 
 impl<'de, K: ApiObject> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut value = Value::deserialize(deserializer)?;
         drop_managed_fields(&mut value);
-        let mut meta = metadata(&value);
-        // The typed object has its own copy of the big maps.
-        if let Ok(ObjectMeta { annotations, .. }) = meta.as_mut() {
-            *annotations = None;
-        }
-        let object = typed(value);
-        Ok(Self { meta: meta.unwrap_or_else(|sparse| *sparse), object })
+        Ok(match by_reference(&value) {
+            Ok(object) => Self::Object(object),
+            Err(error) => Self::Broken { meta: Box::new(metadata(&value)), error },
+        })
     }
 }
 
-/// What watches need of the metadata; where even that is malformed, the few texts that tell which object.
-fn metadata(value: &Value) -> Result<ObjectMeta, Box<ObjectMeta>> {
+/// The metadata; where even that is malformed, the few texts that tell which object.
+fn metadata(value: &Value) -> ObjectMeta {
     let raw = &value["metadata"];
-    ObjectMeta::deserialize(raw).map_err(|_| {
+    ObjectMeta::deserialize(raw).unwrap_or_else(|_| {
         let text = |key: &str| raw[key].as_str().map(str::to_owned);
-        Box::new(ObjectMeta {
+        ObjectMeta {
             name: text("name"),
             namespace: text("namespace"),
             uid: text("uid"),
             resource_version: text("resourceVersion"),
             generation: raw["generation"].as_i64(),
             ..ObjectMeta::default()
-        })
+        }
     })
 }
 
@@ -81,28 +72,32 @@ impl<K: ApiObject> Resource for Guarded<K> {
         Cow::Borrowed(&kind.plural)
     }
     fn meta(&self) -> &ObjectMeta {
-        &self.meta
+        match self {
+            Self::Object(object) => object.meta(),
+            Self::Broken { meta, .. } => meta,
+        }
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
+        match self {
+            Self::Object(object) => object.meta_mut(),
+            Self::Broken { meta, .. } => meta,
+        }
     }
 }
 
 /// The typed form of a value, or where it departs from the type.
-pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let place = error.path().to_string();
-        format!("{place}: {}", without_value(&error.inner().to_string()))
-    })
+fn by_reference<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| described(&error))
 }
 
 /// The typed form of an answer's bytes.
 pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let place = error.path().to_string();
-        format!("{place}: {}", without_value(&error.inner().to_string()))
-    })
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| described(&error))
+}
+
+fn described(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    format!("{}: {}", error.path(), without_value(&error.inner().to_string()))
 }
 
 /// serde's message without what was found: `invalid type: string "x", expected u32` becomes
@@ -157,7 +152,7 @@ mod tests {
         .unwrap();
         assert_eq!(bad.meta().name.as_deref(), Some("p"));
         assert_eq!(bad.meta().resource_version.as_deref(), Some("7"));
-        let error = bad.object.unwrap_err();
+        let Guarded::Broken { error, .. } = bad else { panic!("decoded") };
         assert!(error.starts_with("spec.containers: invalid type: string, expected"), "{error}");
         assert!(!error.contains("s3cret"));
     }
@@ -166,7 +161,7 @@ mod tests {
     fn even_broken_metadata_is_no_failure() {
         let bad: Guarded<ConfigMap> = serde_json::from_value(json!({"metadata": {"name": "p", "labels": 3}})).unwrap();
         assert_eq!(bad.meta().name.as_deref(), Some("p"));
-        assert!(bad.object.is_err());
+        assert!(matches!(bad, Guarded::Broken { .. }));
     }
 
     #[test]
@@ -175,7 +170,7 @@ mod tests {
             "metadata": {"name": "p", "managedFields": [{"manager": "m"}], "annotations": {"a": "b"}},
         }))
         .unwrap();
-        let object = good.object.unwrap();
+        let Guarded::Object(object) = good else { panic!("broken") };
         assert_eq!(object.metadata.managed_fields, None);
         assert!(object.metadata.annotations.is_some());
     }

@@ -64,6 +64,7 @@ impl Events {
     pub fn start(cluster: &Cluster, controller: &str, instance: &str) -> Self {
         let reporter = Reporter { controller: controller.to_owned(), instance: Some(instance.to_owned()) };
         let recorder = Recorder::new(cluster.client.clone(), reporter);
+        cluster.road.name_kind("events", "Event");
         let (sender, queue) = mpsc::channel(QUEUE);
         tokio::spawn(drain(recorder, queue));
         Self(sender)

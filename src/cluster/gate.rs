@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use jiff::Timestamp;
 
 /// Longest wait that an answer may impose.
-const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_mins(10);
 /// Wait after a 429 that names none; what client-go does.
 const UNNAMED: Duration = Duration::from_secs(1);
 /// Shortest time between two beginnings of one watch: a server that accepts and closes at once would

@@ -154,9 +154,11 @@ impl Elector {
                 if self.held_until.is_some_and(|until| until <= Instant::now()) {
                     self.lost("the Lease could not be renewed in time");
                 }
-                if !matches!(error, CallError::Conflict { .. } | CallError::AlreadyExists { .. }) {
-                    self.say(&error.to_string());
+                if matches!(error, CallError::Conflict { .. } | CallError::AlreadyExists { .. }) {
+                    // Another one wrote it: look at once who.
+                    return jittered(Duration::from_millis(50));
                 }
+                self.say(&error.to_string());
                 jittered(self.options.renew_period / 5)
             }
         }
@@ -200,7 +202,7 @@ impl Elector {
 
     fn say(&mut self, text: &str) {
         if self.said != text {
-            tracing::info!(lease = %self.options.name, reason = text, "the Lease is not renewed");
+            tracing::info!(lease = %self.options.name, reason = text, "waiting for the Lease");
             text.clone_into(&mut self.said);
         }
     }
@@ -208,23 +210,22 @@ impl Elector {
     async fn release(self) {
         self.cluster.leadership().close();
         self.cluster.road.metrics.leader(false);
-        if self.held_until.is_none() {
-            return;
-        }
         let (ns, name) = (self.options.namespace.clone(), self.options.name.clone());
+        // Read even if we do not lead: a renewal that was cut off may have arrived.
         let free = async {
-            let Some(mut lease) = self.cluster.read::<Lease>(Some(&ns), &name).await? else { return Ok(()) };
+            let Some(mut lease) = self.cluster.read::<Lease>(Some(&ns), &name).await? else { return Ok(false) };
             let spec = lease.spec.get_or_insert_default();
             if spec.holder_identity.as_deref() != Some(&self.options.identity) {
-                return Ok(());
+                return Ok(false);
             }
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
             spec.renew_time = Some(MicroTime(Timestamp::now()));
-            self.cluster.replace(Some(&ns), &name, &lease).await.map(|_| ())
+            self.cluster.replace(Some(&ns), &name, &lease).await.map(|_| true)
         };
         match within(self.limit(), self.call("update"), free).await {
-            Ok(()) => tracing::info!(lease = %name, "the Lease is released"),
+            Ok(true) => tracing::info!(lease = %name, "the Lease is released"),
+            Ok(false) => {}
             Err(error) => tracing::warn!(lease = %name, %error, "the Lease could not be released, it expires"),
         }
     }

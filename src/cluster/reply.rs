@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{Call, CallError};
-use crate::telemetry::masking::{cut_to, secret_texts};
+use crate::telemetry::masking::{cut_to, is_secret_name, secret_texts};
 
 /// Longest message kept, in characters.
 const LONGEST: usize = 400;
@@ -85,8 +85,9 @@ fn prefix(secret: &str) -> String {
 }
 
 fn cause_text(cause: &Cause) -> String {
-    let message = without_value(&cause.message);
     let field = cut_to(&cause.field, 120);
+    let secret = field.split(['.', '[', ']']).any(is_secret_name);
+    let message = if secret { cause.reason.clone() } else { without_value(&cause.message) };
     match (field.is_empty(), message.is_empty()) {
         (true, _) => message,
         (false, true) => format!("{field}: {}", cause.reason),

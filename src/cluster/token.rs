@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::connect::ConnectError;
 
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub(super) struct TokenFile {
@@ -48,16 +48,11 @@ impl TokenFile {
     }
 
     async fn read(&self, current: &mut (HeaderValue, Instant)) {
-        match tokio::fs::read_to_string(&self.path).await {
-            Ok(text) => match bearer(&text) {
-                Some(header) => current.0 = header,
-                None => {
-                    tracing::warn!(path = %self.path.display(), "the token file holds no token, the last one stays in use")
-                }
-            },
-            Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "the token file cannot be read, the last token stays in use");
-            }
+        let path = self.path.display();
+        match tokio::fs::read_to_string(&self.path).await.map(|text| bearer(&text)) {
+            Ok(Some(header)) => current.0 = header,
+            Ok(None) => tracing::warn!(%path, "the token file holds no token, the last one stays in use"),
+            Err(error) => tracing::warn!(%path, %error, "the token file is unreadable, the last token stays in use"),
         }
         current.1 = Instant::now();
     }

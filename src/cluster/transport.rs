@@ -95,6 +95,25 @@ impl Road {
         kinds.insert(plural.to_owned(), kind.to_owned());
     }
 
+    async fn pass_gates(&self, traits: &Traits) -> Result<(), Fault> {
+        // A renewal of the Lease must not queue behind a burst of other calls.
+        if !traits.lease {
+            self.rate.until_ready().await;
+        }
+        if let Some(key) = &traits.watch
+            && let Some(wait) = self.gate.pace_watch(key.clone(), Instant::now())
+        {
+            tokio::time::sleep(wait).await;
+        }
+        while let Some(wait) = self.gate.wait(Instant::now()) {
+            if traits.watch.is_none() && wait > PATIENCE {
+                return Err(Fault::Held(wait));
+            }
+            tokio::time::sleep(wait).await;
+        }
+        Ok(())
+    }
+
     fn kind_of(&self, plural: &str) -> String {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         kinds.get(plural).cloned().unwrap_or_else(|| plural.to_owned())
@@ -123,9 +142,19 @@ impl Transport {
             name = traits.call.name(),
             code = tracing::field::Empty,
         );
-        let begun = Instant::now();
         let road = Arc::clone(&self.road);
-        let result = self.pass_gates_and_send(request, &traits).instrument(span.clone()).await;
+        let (result, took) = async {
+            // Waiting at the gates is not the server's time.
+            let passed = road.pass_gates(&traits).await;
+            let begun = Instant::now();
+            let result = match passed {
+                Ok(()) => self.send_in_time(request, &traits).await,
+                Err(fault) => Err(fault),
+            };
+            (result, begun.elapsed())
+        }
+        .instrument(span.clone())
+        .await;
         let code = match &result {
             Ok(answer) => answer.status().as_str().to_owned(),
             Err(Fault::Timeout) => "timeout".to_owned(),
@@ -134,28 +163,13 @@ impl Transport {
             Err(Fault::Connection(_)) => "connection".to_owned(),
         };
         span.record("code", &code);
-        road.metrics.kube_call(traits.call.verb(), traits.call.kind(), &code, begun.elapsed());
+        road.metrics.kube_call(traits.call.verb(), traits.call.kind(), &code, took);
         result
     }
 
-    async fn pass_gates_and_send(mut self, request: Request<Body>, traits: &Traits) -> Result<Answer, Fault> {
-        // A renewal of the Lease must not queue behind a burst of other calls.
-        if !traits.lease {
-            self.road.rate.until_ready().await;
-        }
-        if let Some(key) = &traits.watch
-            && let Some(wait) = self.road.gate.pace_watch(key.clone(), Instant::now())
-        {
-            tokio::time::sleep(wait).await;
-        }
-        while let Some(wait) = self.road.gate.wait(Instant::now()) {
-            if traits.watch.is_none() && wait > PATIENCE {
-                return Err(Fault::Held(wait));
-            }
-            tokio::time::sleep(wait).await;
-        }
-        let road = Arc::clone(&self.road);
-        tokio::time::timeout(road.call_timeout, self.send(request, traits)).await.map_err(|_| Fault::Timeout)?
+    async fn send_in_time(mut self, request: Request<Body>, traits: &Traits) -> Result<Answer, Fault> {
+        let limit = self.road.call_timeout;
+        tokio::time::timeout(limit, self.send(request, traits)).await.map_err(|_| Fault::Timeout)?
     }
 
     async fn send(&mut self, mut request: Request<Body>, traits: &Traits) -> Result<Answer, Fault> {

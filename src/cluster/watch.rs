@@ -31,7 +31,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(800);
 /// A working server is noticed within this time after an outage of any length.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// A stream that held this long was healthy: the next failure waits the first delay again.
-const HEALTHY: Duration = Duration::from_secs(60);
+const HEALTHY: Duration = Duration::from_mins(1);
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,8 @@ pub struct WatchSpec {
 /// What a watch tells, in order.
 #[derive(Clone, Debug)]
 pub enum WatchEvent<K> {
-    /// A complete list begins. What does not appear before [`Self::Synced`] is gone.
+    /// A complete list begins. What does not appear before [`Self::Synced`] is gone. A list that breaks off
+    /// is followed by another [`Self::Relist`] and counts for nothing.
     Relist,
     /// An object as it is now.
     Seen {
@@ -116,23 +117,20 @@ pub fn watch<K: ApiObject>(
     prune: fn(&mut K),
 ) -> impl Stream<Item = WatchEvent<K>> + Send + use<K> {
     let kind = Kind::of::<K>();
-    lasting::<Guarded<K>, K>(cluster, kind, spec, move |guarded, listed| {
-        let (meta, object) = guarded.into_parts();
-        match object {
-            Ok(mut object) => {
-                prune(&mut object);
-                WatchEvent::Seen { object, listed }
-            }
-            Err(error) => WatchEvent::Broken {
-                namespace: meta.namespace,
-                name: meta.name.unwrap_or_default(),
-                uid: meta.uid.unwrap_or_default(),
-                generation: meta.generation,
-                resource_version: meta.resource_version.unwrap_or_default(),
-                error,
-                listed,
-            },
+    lasting::<Guarded<K>, K>(cluster, kind, spec, move |guarded, listed| match guarded {
+        Guarded::Object(mut object) => {
+            prune(&mut object);
+            WatchEvent::Seen { object, listed }
         }
+        Guarded::Broken { meta, error } => WatchEvent::Broken {
+            namespace: meta.namespace,
+            name: meta.name.unwrap_or_default(),
+            uid: meta.uid.unwrap_or_default(),
+            generation: meta.generation,
+            resource_version: meta.resource_version.unwrap_or_default(),
+            error,
+            listed,
+        },
     })
 }
 

@@ -7,6 +7,7 @@ use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// The crates whose lines are ours.
 const OURS: [&str; 1] = ["sites"];
@@ -52,7 +53,6 @@ pub fn init(options: &LogOptions) -> Result<(), LoggingError> {
         .with_span_events(FmtSpan::NONE)
         .with_writer(std::io::stderr)
         .with_target(true);
-    use tracing_subscriber::util::SubscriberInitExt;
     if options.json {
         let json = builder.json().flatten_event(true).with_current_span(true).with_span_list(false);
         json.finish().try_init().map_err(LoggingError::Again)

@@ -27,11 +27,15 @@ const SECRET_WORDS: [&str; 12] = [
     "authorization",
 ];
 
+/// Ends of names whose values say where a secret is, and are none: `secretName`, `secretKeyRef`.
+const REFERENCES: [&str; 5] = ["name", "ref", "refs", "pullsecrets", "serviceaccounttoken"];
+
 /// Whether a field's name says that its value is a secret.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    SECRET_WORDS.iter().any(|word| plain.contains(word))
+    let refers = REFERENCES.iter().any(|end| plain.ends_with(end));
+    !refers && SECRET_WORDS.iter().any(|word| plain.contains(word))
 }
 
 /// A copy that may be printed: secrets masked, long texts cut.
@@ -148,7 +152,17 @@ mod tests {
         {
             assert!(is_secret_name(secret), "{secret}");
         }
-        for plain in ["owner", "quota", "key", "keys", "description", "retention_date", "space"] {
+        for plain in [
+            "owner",
+            "quota",
+            "key",
+            "keys",
+            "retention_date",
+            "secretName",
+            "secretKeyRef",
+            "imagePullSecrets",
+            "automountServiceAccountToken",
+        ] {
             assert!(!is_secret_name(plain), "{plain}");
         }
     }
