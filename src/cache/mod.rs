@@ -1,0 +1,111 @@
+//! The shared cache: Redis, or none.
+//!
+//! The only room that may name `redis`. Owns the connection and its time limits; a cache that is down is said
+//! once and never fails a caller.
+
+pub mod key_space;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use thiserror::Error;
+
+/// Time for one command.
+const RESPONSE: Duration = Duration::from_secs(1);
+/// Time for one connection.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Longest wait between two connections.
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// Attempts of a connection within one command: a caller waits for no more.
+const ATTEMPTS: usize = 1;
+
+/// Why there can be no cache.
+#[derive(Debug, Error)]
+pub enum CacheError {
+    /// The address is malformed. It is not repeated here: it may hold a password.
+    #[error("redis.url is no redis:// or rediss:// address")]
+    Address,
+}
+
+/// A handle on the cache; cheap to clone.
+#[derive(Clone)]
+pub struct Cache(Option<Redis>);
+
+#[derive(Clone)]
+struct Redis {
+    connection: ConnectionManager,
+    down: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Cache(redis)" } else { "Cache(none)" })
+    }
+}
+
+impl Cache {
+    /// No cache: every method does nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The Redis at `url`. Connects with the first command, so a Redis that is down stops no start. Must be
+    /// called inside the runtime.
+    pub fn redis(url: &str) -> Result<Self, CacheError> {
+        let client = redis::Client::open(url).map_err(|_| CacheError::Address)?;
+        let config = ConnectionManagerConfig::new()
+            .set_response_timeout(Some(RESPONSE))
+            .set_connection_timeout(Some(CONNECT))
+            .set_number_of_retries(ATTEMPTS)
+            .set_max_delay(LONGEST_DELAY);
+        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(|_| CacheError::Address)?;
+        Ok(Self(Some(Redis { connection, down: Arc::default() })))
+    }
+
+    /// Forgets what is cached about one Site: one DEL of a fixed list.
+    pub async fn clear_site(&self, namespace: &str, id: &str) {
+        let Some(redis) = &self.0 else { return };
+        let mut connection = redis.connection.clone();
+        let keys = key_space::of_site(namespace, id);
+        let result: Result<(), redis::RedisError> = redis::cmd("DEL").arg(&keys[..]).query_async(&mut connection).await;
+        redis.note(result.err().as_ref());
+    }
+}
+
+impl Redis {
+    /// Says each change between up and down once.
+    fn note(&self, error: Option<&redis::RedisError>) {
+        let down = error.is_some();
+        if self.down.swap(down, Ordering::Relaxed) == down {
+            return;
+        }
+        if let Some(error) = error {
+            tracing::warn!(category = error.category(), "the cache is down, pages may be stale for a while");
+        } else {
+            tracing::info!("the cache works again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cache_that_is_down_fails_nobody() {
+        Cache::none().clear_site("ns", "demo").await;
+        let cache = Cache::redis("redis://:s3cret@127.0.0.1:1/").unwrap();
+        cache.clear_site("ns", "demo").await;
+        assert!(!format!("{cache:?}").contains("s3cret"));
+        assert!(cache.0.is_some_and(|redis| redis.down.load(Ordering::Relaxed)));
+    }
+
+    #[test]
+    fn a_wrong_address_is_not_repeated() {
+        let error = Cache::redis("http://s3cret@x").unwrap_err();
+        assert!(!error.to_string().contains("s3cret"));
+    }
+}

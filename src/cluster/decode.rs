@@ -1,0 +1,177 @@
+//! From JSON to a type, with errors that name the place and the expected form but never the value.
+//!
+//! Owns [`Guarded`], which keeps one undecodable object from failing a whole list or watch. kube's
+//! `DeserializeGuard` is not used: its message holds the value and not the path.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::api::ApiResource;
+use kube::core::DynamicResourceScope;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::kind::ApiObject;
+
+/// An object, or why it is none and what its metadata says.
+#[derive(Clone, Debug)]
+pub(super) enum Guarded<K> {
+    Object(K),
+    Broken { meta: Box<ObjectMeta>, error: String },
+}
+
+impl<'de, K: ApiObject> Deserialize<'de> for Guarded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut value = Value::deserialize(deserializer)?;
+        drop_managed_fields(&mut value);
+        Ok(match by_reference(&value) {
+            Ok(object) => Self::Object(object),
+            Err(error) => Self::Broken { meta: Box::new(metadata(&value)), error },
+        })
+    }
+}
+
+/// The metadata; where even that is malformed, the few texts that tell which object.
+fn metadata(value: &Value) -> ObjectMeta {
+    let raw = &value["metadata"];
+    ObjectMeta::deserialize(raw).unwrap_or_else(|_| {
+        let text = |key: &str| raw[key].as_str().map(str::to_owned);
+        ObjectMeta {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            generation: raw["generation"].as_i64(),
+            ..ObjectMeta::default()
+        }
+    })
+}
+
+fn drop_managed_fields(value: &mut Value) {
+    if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.remove("managedFields");
+    }
+}
+
+impl<K: ApiObject> Resource for Guarded<K> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.kind)
+    }
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.group)
+    }
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.version)
+    }
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.plural)
+    }
+    fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Object(object) => object.meta(),
+            Self::Broken { meta, .. } => meta,
+        }
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match self {
+            Self::Object(object) => object.meta_mut(),
+            Self::Broken { meta, .. } => meta,
+        }
+    }
+}
+
+/// The typed form of a value, or where it departs from the type.
+fn by_reference<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| described(&error))
+}
+
+/// The typed form of an answer's bytes.
+pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| described(&error))
+}
+
+fn described(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    format!("{}: {}", error.path(), without_value(&error.inner().to_string()))
+}
+
+/// serde's message without what was found: `invalid type: string "x", expected u32` becomes
+/// `invalid type: string, expected u32`. Messages of unknown form are replaced as a whole.
+fn without_value(message: &str) -> String {
+    let found = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant", "unknown field"];
+    if message.starts_with("missing field ") || message.starts_with("duplicate field ") {
+        return message.to_owned();
+    }
+    if let Some(start) = found.iter().find(|start| message.starts_with(**start))
+        && let Some(at) = message.rfind(", expected ")
+    {
+        let what = message[start.len()..at].split(['"', '`']).next().unwrap_or_default();
+        let what: String = what.chars().take_while(|c| c.is_ascii_alphabetic() || *c == ' ').collect();
+        return format!("{}{}{}", start.trim_end(), if what.trim().is_empty() { "" } else { " " }, what.trim())
+            + &message[at..];
+    }
+    if message.starts_with("EOF") || message.starts_with("expected value at") {
+        return message.to_owned();
+    }
+    "not in the expected form".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_stay_out_of_messages() {
+        let cases = [
+            (r#"invalid type: string "s3cret-marker", expected u32"#, "invalid type: string, expected u32"),
+            ("invalid type: integer `12345678`, expected a string", "invalid type: integer, expected a string"),
+            ("unknown variant `s3cret`, expected `a` or `b`", "unknown variant, expected `a` or `b`"),
+            (r#"invalid type: string "a, expected b", expected u32"#, "invalid type: string, expected u32"),
+            ("missing field `spec`", "missing field `spec`"),
+            ("failed to parse s3cret as a date", "not in the expected form"),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(without_value(message), expected);
+        }
+    }
+
+    #[test]
+    fn a_bad_object_keeps_its_identity() {
+        let bad: Guarded<Pod> = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7", "managedFields": [{}]},
+            "spec": {"containers": "s3cret-marker"},
+        }))
+        .unwrap();
+        assert_eq!(bad.meta().name.as_deref(), Some("p"));
+        assert_eq!(bad.meta().resource_version.as_deref(), Some("7"));
+        let Guarded::Broken { error, .. } = bad else { panic!("decoded") };
+        assert!(error.starts_with("spec.containers: invalid type: string, expected"), "{error}");
+        assert!(!error.contains("s3cret"));
+    }
+
+    #[test]
+    fn even_broken_metadata_is_no_failure() {
+        let bad: Guarded<ConfigMap> = serde_json::from_value(json!({"metadata": {"name": "p", "labels": 3}})).unwrap();
+        assert_eq!(bad.meta().name.as_deref(), Some("p"));
+        assert!(matches!(bad, Guarded::Broken { .. }));
+    }
+
+    #[test]
+    fn managed_fields_are_dropped() {
+        let good: Guarded<ConfigMap> = serde_json::from_value(json!({
+            "metadata": {"name": "p", "managedFields": [{"manager": "m"}], "annotations": {"a": "b"}},
+        }))
+        .unwrap();
+        let Guarded::Object(object) = good else { panic!("broken") };
+        assert_eq!(object.metadata.managed_fields, None);
+        assert!(object.metadata.annotations.is_some());
+    }
+}
