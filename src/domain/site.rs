@@ -285,6 +285,9 @@ pub struct Handled {
     /// `"<Kind>/<name>"` to what was last known to equal its render.
     #[serde(default)]
     pub children: BTreeMap<String, Child>,
+    /// Public path of the route that was written or taken over: who holds a path survives a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// When the pass ended, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,

@@ -124,7 +124,7 @@ pub fn host_name(host: &str) -> &str {
 
 /// `blockOwnerDeletion` is true as in the objects of the replaced platform, so that taking them over writes nothing,
 /// and a foreground deletion waits for the objects.
-fn owner_reference(site: &Site) -> Result<OwnerReference, RenderError> {
+pub fn owner_reference(site: &Site) -> Result<OwnerReference, RenderError> {
     let uid = site.metadata.uid.clone().filter(|uid| !uid.is_empty()).ok_or(RenderError::UidMissing)?;
     Ok(OwnerReference {
         api_version: Site::api_version(&()).into_owned(),

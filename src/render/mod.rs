@@ -38,6 +38,7 @@ mod tests;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
 
+pub use context::owner_reference;
 pub use error::RenderError;
 pub use observed::{Observed, Reattach, Restart};
 pub use route::{HttpRoutes, PolicyKind, Route, policy_kinds};

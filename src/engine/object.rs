@@ -1,0 +1,612 @@
+//! The actor of one object, for its whole life: the thin shell around the pure machine.
+//!
+//! It owns the newest copy of the object, the state folded from facts, the timers and the pass in flight. It
+//! never awaits IO in its handler: passes and status writes run as tasks and come back as messages. What must
+//! outlive a death of the actor (object and state) is [`Kept`] by the registry.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+use tracing::{Instrument, error, info, info_span, warn};
+
+use super::context::Context;
+use super::key::ObjectKey;
+use super::machine::{Effect, Machine, Phase, Retry};
+use super::messages::{ObjectMessage, Permit, RegistryMessage};
+use super::outstanding::Outstanding;
+use super::reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled};
+use super::slots::Class;
+use super::status_lane::{StatusLane, Step};
+use super::timer::Timer;
+use crate::cluster::CallError;
+
+/// So many passes in a row that end well and leave the same work behind are a defect: they are slowed down.
+const MOST_FRUITLESS: u32 = 3;
+
+/// What outlives the actor.
+pub struct Kept<R: Reconciler> {
+    /// The newest copy.
+    pub object: Option<Arc<R::Object>>,
+    /// What the facts said.
+    pub state: Arc<R::State>,
+}
+
+impl<R: Reconciler> Default for Kept<R> {
+    fn default() -> Self {
+        Self { object: None, state: Arc::default() }
+    }
+}
+
+/// Shared between the registry and the present incarnation of the actor; never locked across an await.
+pub type SharedKept<R> = Arc<Mutex<Kept<R>>>;
+
+/// The actor's type.
+pub struct ObjectActor<R>(std::marker::PhantomData<fn() -> R>);
+
+impl<R> Default for ObjectActor<R> {
+    fn default() -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
+/// What an actor is born with.
+pub struct Birth<R: Reconciler> {
+    /// Its key.
+    pub key: ObjectKey,
+    /// What is shared.
+    pub context: Arc<Context<R>>,
+    /// Its supervisor.
+    pub registry: ActorRef<RegistryMessage<R>>,
+    /// What an earlier incarnation left.
+    pub kept: SharedKept<R>,
+    /// Set when earlier incarnations died too often: it does nothing but say so until the object changes.
+    pub degraded: Option<String>,
+}
+
+struct LastPass {
+    at: jiff::Timestamp,
+    took: Duration,
+    outcome: String,
+}
+
+/// The actor's memory.
+pub struct ObjectState<R: Reconciler> {
+    key: ObjectKey,
+    context: Arc<Context<R>>,
+    registry: ActorRef<RegistryMessage<R>>,
+    kept: SharedKept<R>,
+    degraded: Option<String>,
+    broken: Option<Broken>,
+    /// The status patch that was last written for a broken object: it cannot be read back.
+    broken_written: Option<Value>,
+    trigger: Arc<str>,
+    /// Not looked at since it came with a list.
+    listed: bool,
+    machine: Machine,
+    lane: StatusLane,
+    outstanding: Outstanding,
+    pass: Option<(u64, AbortHandle, InFlight<R>)>,
+    passes: u64,
+    fruitless: u32,
+    /// Messages of the registry, for the farewell.
+    received: u64,
+    last: Option<LastPass>,
+    retry_at: Option<jiff::Timestamp>,
+    retry_timer: Timer,
+    wake_timer: Timer,
+    wake_epoch: u64,
+    status_timer: Timer,
+}
+
+/// What the pass in flight was started with.
+struct InFlight<R: Reconciler> {
+    object: Arc<R::Object>,
+    work: R::Work,
+    trigger: Arc<str>,
+}
+
+impl<R: Reconciler> Drop for ObjectState<R> {
+    fn drop(&mut self) {
+        if let Some((_, task, _)) = self.pass.take() {
+            task.abort();
+        }
+    }
+}
+
+impl<R: Reconciler> Actor for ObjectActor<R> {
+    type Msg = ObjectMessage<R>;
+    type State = ObjectState<R>;
+    type Arguments = Birth<R>;
+
+    async fn pre_start(&self, _: ActorRef<Self::Msg>, birth: Birth<R>) -> Result<Self::State, ActorProcessingErr> {
+        let trigger = {
+            let kept = birth.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.object.as_ref().map_or_else(String::new, |object| birth.context.reconciler.trigger(object))
+        };
+        Ok(ObjectState {
+            outstanding: Outstanding::new(birth.context.outstanding.clone()),
+            key: birth.key,
+            context: birth.context,
+            registry: birth.registry,
+            kept: birth.kept,
+            degraded: birth.degraded,
+            broken: None,
+            broken_written: None,
+            trigger: trigger.into(),
+            listed: false,
+            machine: Machine::default(),
+            lane: StatusLane::default(),
+            pass: None,
+            passes: 0,
+            fruitless: 0,
+            received: 0,
+            last: None,
+            retry_at: None,
+            retry_timer: Timer::default(),
+            wake_timer: Timer::default(),
+            wake_epoch: 0,
+            status_timer: Timer::default(),
+        })
+    }
+
+    async fn post_start(&self, myself: ActorRef<Self::Msg>, state: &mut Self::State) -> Result<(), ActorProcessingErr> {
+        // An incarnation after the first finds object and facts waiting.
+        state.look(&myself);
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.handle(&myself, message);
+        Ok(())
+    }
+}
+
+type Myself<R> = ActorRef<ObjectMessage<R>>;
+
+impl<R: Reconciler> ObjectState<R> {
+    fn handle(&mut self, myself: &Myself<R>, message: ObjectMessage<R>) {
+        match message {
+            ObjectMessage::Object { object, listed } => {
+                self.received += 1;
+                self.accept(object, listed);
+                self.look(myself);
+            }
+            ObjectMessage::Broken(broken) => {
+                self.received += 1;
+                let effects = self.machine.gone();
+                self.run(myself, effects);
+                self.abort_pass();
+                self.broken = Some(broken);
+                self.pump_status(myself);
+            }
+            ObjectMessage::Gone => {
+                self.received += 1;
+                self.forget_object(myself);
+            }
+            ObjectMessage::Fact(fact) => {
+                self.received += 1;
+                if self.fold(fact) {
+                    self.fruitless = 0;
+                    self.look(myself);
+                }
+                self.offer_farewell();
+            }
+            ObjectMessage::Opened => {
+                self.received += 1;
+                self.look(myself);
+            }
+            ObjectMessage::Resync => {
+                self.received += 1;
+                let effects = self.machine.resynced();
+                self.run(myself, effects);
+                self.listed = true;
+                self.look(myself);
+                self.offer_farewell();
+            }
+            ObjectMessage::Nudge => {
+                self.received += 1;
+                let effects = self.machine.nudged();
+                self.run(myself, effects);
+                self.look(myself);
+            }
+            ObjectMessage::Granted { permit, class, since } => {
+                self.received += 1;
+                self.start(myself, permit, class, since);
+            }
+            ObjectMessage::Finished { pass, outcome, took } => self.finish(myself, pass, outcome, took),
+            ObjectMessage::Lane(place) => self.write_status(myself, place),
+            ObjectMessage::Written(outcome) => self.status_written(myself, outcome),
+            ObjectMessage::Due { epoch } => {
+                self.retry_at = None;
+                let effects = self.machine.due(epoch);
+                self.run(myself, effects);
+            }
+            ObjectMessage::Wake { epoch } => {
+                if epoch == self.wake_epoch {
+                    self.look(myself);
+                }
+            }
+            ObjectMessage::StatusDue => {
+                self.lane.due();
+                self.pump_status(myself);
+            }
+            ObjectMessage::Describe(reply) => {
+                // The asker may have gone.
+                let _ = reply.send(self.describe());
+            }
+        }
+    }
+
+    /// Takes a copy that is newer than the one at hand.
+    fn accept(&mut self, object: Arc<R::Object>, listed: bool) {
+        let moment = Moment::take();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = kept.object.as_ref().is_some_and(|old| old.meta().uid == object.meta().uid);
+        if same && kept.object.as_ref().is_some_and(|old| !is_newer(old.meta(), object.meta())) {
+            return;
+        }
+        if !same {
+            // Another object under the old name: nothing of the last one's passes counts.
+            if kept.object.is_some() {
+                self.context.reconciler.gone(Arc::make_mut(&mut kept.state));
+            }
+            if let Some((_, task, _)) = self.pass.take() {
+                task.abort();
+            }
+            self.machine.gone();
+            self.lane = StatusLane::default();
+        }
+        self.broken = None;
+        self.broken_written = None;
+        self.fruitless = 0;
+        let old = if same { kept.object.clone() } else { None };
+        self.context.reconciler.seen(Arc::make_mut(&mut kept.state), old.as_deref(), &object, &moment);
+        self.trigger = self.context.reconciler.trigger(&object).into();
+        kept.object = Some(object);
+        if listed && old.is_none() {
+            self.listed = true;
+        }
+    }
+
+    fn forget_object(&mut self, myself: &Myself<R>) {
+        {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.object = None;
+            self.context.reconciler.gone(Arc::make_mut(&mut kept.state));
+        }
+        self.broken = None;
+        self.broken_written = None;
+        self.abort_pass();
+        let effects = self.machine.gone();
+        self.run(myself, effects);
+        self.retry_timer.clear();
+        self.wake_timer.clear();
+        self.status_timer.clear();
+        self.lane = StatusLane::default();
+        self.outstanding.set(false);
+        self.offer_farewell();
+    }
+
+    fn abort_pass(&mut self) {
+        if let Some((_, task, _)) = self.pass.take() {
+            task.abort();
+        }
+    }
+
+    fn fold(&mut self, fact: R::Fact) -> bool {
+        let moment = Moment::take();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        self.context.reconciler.fold(Arc::make_mut(&mut kept.state), fact, &moment)
+    }
+
+    /// Without object and facts there is nothing to live for; the registry decides, since it may have sent more.
+    fn offer_farewell(&self) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.object.is_none() && self.broken.is_none() && self.context.reconciler.forgettable(&kept.state) {
+            // A registry that has ended takes its children with it.
+            let _ = self
+                .registry
+                .cast(RegistryMessage::Forgettable { key: self.key.clone(), received: self.received });
+        }
+    }
+
+    fn snapshot(&self) -> Option<(Arc<R::Object>, Arc<R::State>)> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.object.clone().map(|object| (object, kept.state.clone()))
+    }
+
+    /// Compares what is observed with what was handled, and acts on the difference.
+    fn look(&mut self, myself: &Myself<R>) {
+        if !self.context.open() || self.broken.is_some() {
+            return;
+        }
+        if self.degraded.is_none()
+            && let Some((object, state)) = self.snapshot()
+        {
+            let look = self.context.reconciler.look(&object, &state, &Moment::take());
+            self.act_on(myself, &look);
+        }
+        self.pump_status(myself);
+    }
+
+    fn act_on(&mut self, myself: &Myself<R>, look: &Look<R::Work>) {
+        let mut class = look.work.as_ref().map(|(class, _)| *class);
+        if self.listed {
+            // The first list and resyncs come after everything that somebody waits for.
+            class = class.map(|class| class.max(Class::Resync));
+        }
+        self.listed = false;
+        let effects = self.machine.looked(class, &self.trigger);
+        self.run(myself, effects);
+        self.wake_epoch += 1;
+        match look.wake {
+            Some(after) => self.wake_timer.set(after, myself, ObjectMessage::Wake { epoch: self.wake_epoch }),
+            None => self.wake_timer.clear(),
+        }
+    }
+
+    fn run(&mut self, myself: &Myself<R>, effects: Vec<Effect>) {
+        for effect in effects {
+            let message = match effect {
+                Effect::Enqueue(class) => {
+                    self.retry_at = None;
+                    RegistryMessage::Want { key: self.key.clone(), class }
+                }
+                Effect::Withdraw => RegistryMessage::Withdraw { key: self.key.clone() },
+                Effect::Arm { after, epoch } => {
+                    self.retry_at = jiff::SignedDuration::try_from(after)
+                        .ok()
+                        .and_then(|after| jiff::Timestamp::now().checked_add(after).ok());
+                    self.retry_timer.set(after, myself, ObjectMessage::Due { epoch });
+                    continue;
+                }
+                // Starting and declining happen where the permit is at hand.
+                Effect::Start | Effect::Decline => continue,
+            };
+            // A registry that has ended grants nothing.
+            let _ = self.registry.cast(message);
+        }
+    }
+
+    fn start(&mut self, myself: &Myself<R>, permit: Permit<R>, class: Class, since: Instant) {
+        let moment = Moment::take();
+        let wanted = self.snapshot().and_then(|(object, state)| {
+            let (_, work) = self.context.reconciler.look(&object, &state, &moment).work?;
+            Some((object, state, work))
+        });
+        let Some((object, state, work)) = wanted.filter(|_| self.context.open() && self.broken.is_none()) else {
+            // It came true while it waited.
+            self.machine.looked(None, &self.trigger);
+            return;
+        };
+        if self.machine.granted() != [Effect::Start] {
+            return;
+        }
+        self.context.metrics.slot_waited(class.word(), since.elapsed());
+        self.passes += 1;
+        let number = self.passes;
+        let in_flight = InFlight { object: object.clone(), work: work.clone(), trigger: self.trigger.clone() };
+        let context = self.context.clone();
+        let reply = myself.clone();
+        let span = info_span!(
+            parent: None,
+            "pass",
+            model = context.reconciler.model(),
+            key = %self.key,
+            class = class.word(),
+            pass = number
+        );
+        let pass = Pass { object, state, work, trigger: self.trigger.clone(), cluster: context.cluster.clone(), moment };
+        let task = tokio::spawn(
+            async move {
+                let _permit = permit;
+                let started = Instant::now();
+                let outcome = std::panic::AssertUnwindSafe(context.reconciler.reconcile(pass))
+                    .catch_unwind()
+                    .await
+                    .unwrap_or_else(|payload| Err(panic_failure(payload.as_ref())));
+                // An actor that has ended does not wait for it.
+                let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed() });
+            }
+            .instrument(span),
+        );
+        self.pass = Some((number, task.abort_handle(), in_flight));
+    }
+
+    fn finish(&mut self, myself: &Myself<R>, number: u64, outcome: Result<R::Done, Failure>, took: Duration) {
+        let Some((_, _, in_flight)) = self.pass.take_if(|(running, _, _)| *running == number) else { return };
+        let moment = Moment::take();
+        let model = self.context.reconciler.model();
+        self.context.metrics.reconciled(model, if outcome.is_ok() { "ok" } else { "error" }, took);
+        let mut effects = Vec::new();
+        match outcome {
+            Ok(done) => {
+                self.last = Some(LastPass { at: moment.wall, took, outcome: "ok".to_owned() });
+                self.settle(&in_flight, Settled::Done(done), &moment);
+                self.machine.succeeded();
+                self.fruitless += 1;
+                if self.fruitless > MOST_FRUITLESS {
+                    warn!(key = %self.key, work = ?in_flight.work, "passes end well and leave the same work behind");
+                    let retry = Retry::Backoff { capped: false };
+                    let limits = self.context.options.retry_limits();
+                    effects = self.machine.failed(&in_flight.trigger, &retry, limits, moment.random);
+                }
+            }
+            Err(failure) => {
+                self.last = Some(LastPass { at: moment.wall, took, outcome: failure.to_string() });
+                let limits = self.context.options.retry_limits();
+                effects = self.machine.failed(&in_flight.trigger, &failure.retry, limits, moment.random);
+                let exhausted = self.machine.phase() == Phase::Waiting(super::machine::Patience::Exhausted);
+                error!(key = %self.key, reason = failure.reason, attempts = self.machine.attempts(), exhausted,
+                    error = %failure.message, "pass failed");
+                self.context.events.warn(in_flight.object.as_ref(), failure.reason, &failure.message);
+                self.settle(&in_flight, Settled::Failed { failure: &failure, exhausted }, &moment);
+            }
+        }
+        self.run(myself, effects);
+        self.look(myself);
+    }
+
+    fn settle(&self, in_flight: &InFlight<R>, outcome: Settled<'_, R::Done>, moment: &Moment) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = Arc::make_mut(&mut kept.state);
+        self.context.reconciler.settle(state, &in_flight.object, &in_flight.work, outcome, moment);
+    }
+
+    /// The patch that makes the status true, if it is not, with the version it is meant for.
+    fn desired_status(&self) -> Option<(Value, Option<String>)> {
+        let moment = Moment::take();
+        if let Some(broken) = &self.broken {
+            let patch = self.context.reconciler.broken_status(broken, &moment);
+            return Some((patch, None)).filter(|_| self.broken_written.is_none());
+        }
+        let (object, state) = self.snapshot()?;
+        let version = object.meta().resource_version.clone();
+        let patch = match &self.degraded {
+            Some(message) => Some(self.context.reconciler.degraded_status(&object, message, &moment))
+                .filter(|_| self.broken_written.is_none()),
+            None => self.context.reconciler.status(&object, &state, &moment),
+        };
+        patch.map(|patch| (patch, version))
+    }
+
+    fn pump_status(&mut self, myself: &Myself<R>) {
+        if !self.context.open() {
+            return;
+        }
+        let desired = self.desired_status();
+        let version = desired.as_ref().and_then(|(_, version)| version.as_deref());
+        match self.lane.wanted(desired.is_some(), version, Instant::now()) {
+            Step::Rest => {}
+            Step::AskLane => {
+                let lane = self.context.lane.clone();
+                let reply = myself.clone();
+                tokio::spawn(async move {
+                    if let Ok(place) = lane.acquire_owned().await {
+                        // An actor that has ended writes no status.
+                        let _ = reply.cast(ObjectMessage::Lane(place));
+                    }
+                });
+            }
+            Step::Arm(after) => self.status_timer.set(after, myself, ObjectMessage::StatusDue),
+        }
+        self.outstanding.set(self.lane.outstanding());
+    }
+
+    fn write_status(&mut self, myself: &Myself<R>, place: tokio::sync::OwnedSemaphorePermit) {
+        let desired = self.desired_status().filter(|_| self.context.open());
+        if !self.lane.entered(desired.is_some()) {
+            self.pump_status(myself);
+            return;
+        }
+        let Some((patch, version)) = desired else { return };
+        if self.broken.is_some() || self.degraded.is_some() {
+            self.broken_written = Some(patch.clone());
+        }
+        let mut body = json!({ "status": patch });
+        if let Some(version) = version {
+            body["metadata"] = json!({ "resourceVersion": version });
+        }
+        let cluster = self.context.cluster.clone();
+        let key = self.key.clone();
+        let reply = myself.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            let outcome = cluster.patch_status::<R::Object>(key.scope(), key.name(), &body).await.map(Box::new);
+            // An actor that has ended does not wait for it.
+            let _ = reply.cast(ObjectMessage::Written(outcome));
+        });
+    }
+
+    fn status_written(&mut self, myself: &Myself<R>, outcome: Result<Box<R::Object>, CallError>) {
+        let now = Instant::now();
+        match outcome {
+            Ok(object) => {
+                let lag = self.lane.written(self.context.options.status_min_interval, now);
+                self.context.metrics.status_lag(lag);
+                self.accept(Arc::new(*object), false);
+                self.look(myself);
+            }
+            // A broken object cannot be read back: that its status was written is all that counts.
+            Err(CallError::Decode { .. }) if self.broken.is_some() => {
+                self.lane.written(self.context.options.status_min_interval, now);
+                self.pump_status(myself);
+            }
+            Err(CallError::NotFound { .. }) => {
+                // The watch will say so.
+                self.lane = StatusLane::default();
+                self.outstanding.set(false);
+            }
+            Err(error) => {
+                self.broken_written = None;
+                let version = self.snapshot().and_then(|(object, _)| object.meta().resource_version.clone());
+                let conflict = matches!(error, CallError::Conflict { .. }).then_some(version).flatten();
+                let options = &self.context.options;
+                let tried_again =
+                    self.lane.failed(conflict.as_deref(), options.max_retries, options.max_backoff, now);
+                if conflict.is_none() || !tried_again {
+                    warn!(key = %self.key, %error, "status not written");
+                }
+                self.pump_status(myself);
+            }
+        }
+    }
+
+    fn describe(&self) -> Value {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let meta = kept.object.as_ref().map(|object| object.meta());
+        json!({
+            "key": self.key.to_string(),
+            "uid": meta.and_then(|meta| meta.uid.clone()),
+            "generation": meta.and_then(|meta| meta.generation),
+            "resource_version": meta.and_then(|meta| meta.resource_version.clone()),
+            "trigger": &*self.trigger,
+            "phase": format!("{:?}", self.machine.phase()),
+            "attempts": self.machine.attempts(),
+            "next_retry": self.retry_at.map(|at| at.to_string()),
+            "passes": self.passes,
+            "last_pass": self.last.as_ref().map(|last| json!({
+                "at": last.at.to_string(), "seconds": last.took.as_secs_f64(), "outcome": last.outcome,
+            })),
+            "status_outstanding": self.lane.outstanding(),
+            "undecodable": self.broken.as_ref().map(|broken| broken.error.clone()),
+            "degraded": self.degraded,
+            "knows": self.context.reconciler.describe(kept.object.as_deref(), &kept.state),
+        })
+    }
+}
+
+fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    info!(panic = text, "a pass panicked");
+    Failure {
+        reason: "Panic",
+        message: "a defect of the operator stopped this pass; its log names the place".to_owned(),
+        retry: Retry::Backoff { capped: true },
+    }
+}
+
+type Meta = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Whether `new` is newer than `old`, of the same object. Resource versions of one resource are comparable
+/// numbers; should a server use another form, everything that differs counts as newer.
+fn is_newer(old: &Meta, new: &Meta) -> bool {
+    let number = |meta: &Meta| meta.resource_version.as_ref().and_then(|version| version.parse::<u64>().ok());
+    match (number(old), number(new)) {
+        (Some(old), Some(new)) => new > old,
+        _ => old.resource_version != new.resource_version,
+    }
+}

@@ -1,0 +1,268 @@
+//! Applying: one object at a time, created if it is missing, else read, compared and replaced only if it differs.
+//!
+//! Owns what is ours: a 409 never counts as done, an object that is being deleted or belongs to something else
+//! is never accepted. Rendering and order are the pass's ([`super::pass`]).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
+
+use super::error::PassError;
+use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST, generated};
+use super::look::is_route;
+use super::merge::{Scope, replacement, request_grows};
+use super::objects::{Rendered, api_kind};
+use super::state::{SiteState, Written};
+use crate::cluster::{CallError, Cluster, Precondition};
+use crate::domain::child::{ChildKey, ChildKind};
+use crate::domain::labels;
+use crate::domain::site::Site;
+
+/// Times that an object is read again because it changed between read and write.
+const MOST_ROUNDS: usize = 4;
+
+/// Where the template's restart time comes from, when the live template does not carry the wanted stamp.
+#[derive(Clone, Debug)]
+pub enum Template {
+    /// A qualifying change: the rendered time.
+    Roll,
+    /// A repair: the time that was recorded, so that nothing restarts twice for one change.
+    Restore,
+}
+
+/// Applies the objects of one Site in one pass.
+pub struct Applier<'a> {
+    /// The client.
+    pub cluster: &'a Cluster,
+    /// The Site.
+    pub site: &'a Site,
+    /// What its actor knew when the pass began.
+    pub state: &'a SiteState,
+    /// Namespace of the Site.
+    pub namespace: &'a str,
+    /// A missing child was there before: the Site is read before it is made again, since a cascade deletes
+    /// children first.
+    pub recreating: bool,
+    /// Whether a claim may grow.
+    pub expansion: bool,
+    site_checked: bool,
+}
+
+impl<'a> Applier<'a> {
+    /// An applier for one pass.
+    #[must_use]
+    pub const fn new(
+        cluster: &'a Cluster,
+        site: &'a Site,
+        state: &'a SiteState,
+        namespace: &'a str,
+        recreating: bool,
+        expansion: bool,
+    ) -> Self {
+        Self { cluster, site, state, namespace, recreating, expansion, site_checked: false }
+    }
+
+    /// Makes the live object equal its render. Answers with the metadata that it has then.
+    pub async fn ensure(&mut self, rendered: &Rendered, template: &Template) -> Result<ChildFact, PassError> {
+        match self.state.children.get(&rendered.key) {
+            Some(fact) if fact.terminating => return Err(PassError::Terminating(rendered.key.clone())),
+            Some(fact) if self.written_before(rendered, fact) => return Ok(fact.clone()),
+            Some(_) => {}
+            None => {
+                if let Some(fact) = self.create(rendered).await? {
+                    return Ok(fact);
+                }
+            }
+        }
+        for _ in 0..MOST_ROUNDS {
+            let live = self
+                .cluster
+                .read_value(&rendered.kind, Some(self.namespace), &rendered.key.name)
+                .await
+                .map_err(PassError::call(step(&rendered.key.kind)))?;
+            let Some(live) = live else {
+                if let Some(fact) = self.create(rendered).await? {
+                    return Ok(fact);
+                }
+                continue;
+            };
+            self.accept(&rendered.key, &live)?;
+            let Some(body) = self.difference(rendered, &live, template) else {
+                return Ok(self.record(rendered, &live));
+            };
+            let replaced =
+                self.cluster.replace_value(&rendered.kind, Some(self.namespace), &rendered.key.name, &body).await;
+            match replaced {
+                Ok(object) => return Ok(self.record(rendered, &object)),
+                Err(CallError::Conflict { .. } | CallError::NotFound { .. }) => {}
+                Err(source) => return Err(PassError::Call { step: step(&rendered.key.kind), source }),
+            }
+        }
+        Err(PassError::Terminating(rendered.key.clone()))
+    }
+
+    /// Repairs labels and owner of a child that was taken over as it is; its content is not compared.
+    pub async fn ensure_meta(&mut self, key: &ChildKey) -> Result<Option<ChildFact>, PassError> {
+        let kind = api_kind(&key.kind);
+        let meta_only = json!({"metadata": {
+            "labels": labels::site_labels(self.site),
+            "ownerReferences": [crate::render::owner_reference(self.site)?],
+        }});
+        for _ in 0..MOST_ROUNDS {
+            let read = self.cluster.read_value(&kind, Some(self.namespace), &key.name).await;
+            let Some(live) = read.map_err(PassError::call(step(&key.kind)))? else { return Ok(None) };
+            self.accept(key, &live)?;
+            let fact = |object: &Value| ChildFact::of_value(object, generated(&key.kind), 0);
+            let Some(body) = replacement(&key.kind, &meta_only, &live, Scope::Meta) else {
+                return Ok(Some(fact(&live)));
+            };
+            match self.cluster.replace_value(&kind, Some(self.namespace), &key.name, &body).await {
+                Ok(object) => return Ok(Some(fact(&object))),
+                Err(CallError::Conflict { .. } | CallError::NotFound { .. }) => {}
+                Err(source) => return Err(PassError::Call { step: step(&key.kind), source }),
+            }
+        }
+        Err(PassError::Terminating(key.clone()))
+    }
+
+    /// Deletes a route of this Site, exactly the one that was seen.
+    pub async fn delete_route(&self, key: &ChildKey, fact: &ChildFact) -> Result<(), PassError> {
+        let guard = Precondition { uid: Some(fact.uid.clone()), resource_version: None };
+        match self.cluster.delete_value(&api_kind(&key.kind), Some(self.namespace), &key.name, &guard, None).await {
+            // Another object of that name has come meanwhile: not ours to delete.
+            Ok(_) | Err(CallError::Conflict { .. }) => Ok(()),
+            Err(source) => Err(PassError::StrayRoute { key: key.clone(), source }),
+        }
+    }
+
+    /// `POST`. `None` when the name is taken: then the object is read.
+    async fn create(&mut self, rendered: &Rendered) -> Result<Option<ChildFact>, PassError> {
+        if self.recreating && !self.site_checked {
+            self.check_site().await?;
+        }
+        match self.cluster.create_value(&rendered.kind, Some(self.namespace), &rendered.body).await {
+            Ok(object) => Ok(Some(self.record(rendered, &object))),
+            Err(CallError::AlreadyExists { .. }) => {
+                tracing::debug!(child = %rendered.key, "already exists");
+                Ok(None)
+            }
+            Err(source) => Err(PassError::Call { step: step(&rendered.key.kind), source }),
+        }
+    }
+
+    async fn check_site(&mut self) -> Result<(), PassError> {
+        let name = self.site.metadata.name.as_deref().unwrap_or_default();
+        let live = self.cluster.read::<Site>(Some(self.namespace), name).await.map_err(PassError::call("observe"))?;
+        let same = live.is_some_and(|live| {
+            live.metadata.uid == self.site.metadata.uid && live.metadata.deletion_timestamp.is_none()
+        });
+        if !same {
+            return Err(PassError::SiteGone);
+        }
+        self.site_checked = true;
+        Ok(())
+    }
+
+    /// Whether a live object may be written: owned by this Site or a dead one of its name, or free and labelled ours.
+    fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
+        let meta = &live["metadata"];
+        let owners: Vec<OwnerReference> =
+            serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
+        let ours = match Ownership::of(&owners) {
+            Ownership::Free => {
+                meta["labels"][labels::APP] == labels::APP_VALUE
+                    && meta["labels"][labels::ID] == labels::label_value(&self.site.spec.id).as_str()
+            }
+            Ownership::Foreign => false,
+            // Only one Site has that name, and it is this one: another uid is that of a dead one.
+            Ownership::Site(_) | Ownership::OldSites(_) => {
+                owners.iter().all(|owner| Some(&owner.name) == self.site.metadata.name.as_ref())
+            }
+        };
+        match (ours, meta["deletionTimestamp"].is_null()) {
+            (false, _) if is_route(&key.kind) => Err(PassError::ForeignRoute(key.clone())),
+            // What another one's deletion leaves soon is waited for; what stays is said to be foreign.
+            (_, false) => Err(PassError::Terminating(key.clone())),
+            (false, true) => Err(PassError::Foreign(key.clone())),
+            (true, true) => Ok(()),
+        }
+    }
+
+    fn difference(&self, rendered: &Rendered, live: &Value, template: &Template) -> Option<Value> {
+        match rendered.key.kind {
+            ChildKind::StatefulSet => {
+                let (body, scope) = self.template_rule(rendered, live, template);
+                replacement(&rendered.key.kind, &body, live, scope)
+            }
+            ChildKind::PersistentVolumeClaim => {
+                let request = live["spec"]["resources"]["requests"]["storage"].as_str();
+                let grows = self.expansion && request_grows(request, self.site.spec.configuration.quota);
+                let body = replacement(&rendered.key.kind, &rendered.body, live, Scope::All);
+                if !grows {
+                    return body;
+                }
+                let mut body = body.unwrap_or_else(|| live.clone());
+                body["spec"]["resources"]["requests"]["storage"] =
+                    rendered.body["spec"]["resources"]["requests"]["storage"].clone();
+                Some(body)
+            }
+            _ => replacement(&rendered.key.kind, &rendered.body, live, Scope::All),
+        }
+    }
+
+    /// A pod template is written only for another stamp, or to undo a foreign edit of it. A template that is
+    /// different because a release or a setting renders it differently waits for the next change.
+    fn template_rule(&self, rendered: &Rendered, live: &Value, template: &Template) -> (Value, Scope) {
+        let annotation = |object: &Value, name: &str| object["spec"]["template"]["metadata"]["annotations"][name].clone();
+        let mut body = rendered.body.clone();
+        let same_stamp = annotation(&body, labels::STAMPED_FOR) == annotation(live, labels::STAMPED_FOR);
+        if same_stamp {
+            body["spec"]["template"]["metadata"]["annotations"][labels::RESTARTED_AT] =
+                annotation(live, labels::RESTARTED_AT);
+        }
+        let digest = |object: &Value| object["metadata"]["annotations"][TEMPLATE_DIGEST].clone();
+        let same_render = digest(&body) == digest(live);
+        if same_stamp && matches!(template, Template::Restore) && !same_render {
+            // The mark keeps speaking of the template that is there.
+            body["metadata"]["annotations"][TEMPLATE_DIGEST] = digest(live);
+            return (body, Scope::AllButTemplate);
+        }
+        (body, Scope::All)
+    }
+
+    /// Whether this process wrote exactly this render and nobody has touched the object since.
+    fn written_before(&self, rendered: &Rendered, fact: &ChildFact) -> bool {
+        let uid = self.site.metadata.uid.as_deref().unwrap_or_default();
+        let meta_is_ours =
+            fact.labels == self.state.labels && matches!(&fact.owner, Ownership::Site(owner) if owner == uid);
+        let progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let grows = rendered.key.kind == ChildKind::PersistentVolumeClaim;
+        meta_is_ours
+            && progress.written.get(&rendered.key).is_some_and(|written| {
+                written.render == rendered.hash
+                    && written.fact.uid == fact.uid
+                    // A claim's version moves with its binding; its spec is its controller's but for the request.
+                    && (written.fact.version() == fact.version() || grows)
+            })
+    }
+
+    fn record(&self, rendered: &Rendered, object: &Value) -> ChildFact {
+        let fact = ChildFact::of_value(object, generated(&rendered.key.kind), 0);
+        let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let written = Written { render: rendered.hash, fact: fact.clone() };
+        progress.written.insert(rendered.key.clone(), written);
+        fact
+    }
+}
+
+/// The step's name in messages, after LIFE-01.
+#[must_use]
+pub const fn step(kind: &ChildKind) -> &'static str {
+    match kind {
+        ChildKind::Secret => "secret",
+        ChildKind::ConfigMap => "config maps",
+        ChildKind::PersistentVolumeClaim => "volume claim",
+        ChildKind::StatefulSet => "stateful set",
+        ChildKind::Service => "service",
+        ChildKind::Ingress | ChildKind::HttpRoute | ChildKind::Policy { .. } => "routes",
+    }
+}

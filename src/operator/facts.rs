@@ -1,0 +1,219 @@
+//! What the watches tell about the objects around a Site, reduced to what a look compares. Pure.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::{Value, json};
+
+use crate::domain::child::{ChildKey, ChildKind};
+use crate::domain::labels;
+use crate::domain::pod_health::PodFact;
+
+/// API version in our owner references: the one the API server serves.
+pub const SITE_API_VERSION: &str = "sites.ecmwf.int/v1";
+/// Annotation on the `StatefulSet`: hash of the pod template as it was rendered, before defaults. Tells a foreign
+/// edit of the template, which is undone, from a render that a new release or setting made different, which is not.
+pub const TEMPLATE_DIGEST: &str = "sites.ecmwf.int/rendered-template";
+
+/// One event about the surroundings of a Site.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// A child object as it is now.
+    Child(ChildKey, ChildFact),
+    /// A child object is gone.
+    ChildGone(ChildKey, String),
+    /// The claim, in full.
+    Claim(ChildKey, ChildFact, ClaimFact),
+    /// The `StatefulSet`, in full.
+    StatefulSet(ChildKey, ChildFact, StatefulSetFact),
+    /// A pod as it is now, and the list it was part of.
+    Pod(Box<PodFact>, u32),
+    /// A pod (uid) is gone.
+    PodGone(String),
+    /// A complete list of a kind has ended: what it did not have is gone.
+    Listed(WatchedKind, u32),
+    /// Something about the volumes changed: look again.
+    Volumes,
+}
+
+/// What a list is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchedKind {
+    /// Pods.
+    Pods,
+    /// Children of this kind.
+    Children(ChildKind),
+}
+
+/// Metadata of a child.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ChildFact {
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
+    /// `metadata.generation`, for kinds that have one.
+    pub generation: Option<i64>,
+    /// Hash of the six site labels, see [`label_hash`].
+    pub labels: u64,
+    /// Who owns it.
+    pub owner: Ownership,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+    /// The list that last had it.
+    pub list: u32,
+}
+
+impl ChildFact {
+    /// What is compared with `status.handled.children`: the generation, or the resourceVersion.
+    #[must_use]
+    pub fn version(&self) -> String {
+        self.generation.map_or_else(|| self.resource_version.clone(), |generation| generation.to_string())
+    }
+
+    /// From an object's metadata.
+    #[must_use]
+    pub fn of(meta: &ObjectMeta, generated: bool, list: u32) -> Self {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        Self {
+            uid: meta.uid.clone().unwrap_or_default(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            generation: meta.generation.filter(|_| generated),
+            labels: label_hash(meta.labels.as_ref().unwrap_or(&NONE)),
+            owner: Ownership::of(meta.owner_references.as_deref().unwrap_or_default()),
+            terminating: meta.deletion_timestamp.is_some(),
+            list,
+        }
+    }
+
+    /// From a whole object, as a write answers it.
+    #[must_use]
+    pub fn of_value(object: &Value, generated: bool, list: u32) -> Self {
+        let meta = object.get("metadata").cloned().unwrap_or_default();
+        serde_json::from_value::<ObjectMeta>(meta).map(|meta| Self::of(&meta, generated, list)).unwrap_or_default()
+    }
+
+    /// Whether this is an older copy of `other`. Resource versions of one kind are comparable numbers.
+    #[must_use]
+    pub fn older_than(&self, other: &Self) -> bool {
+        match (self.resource_version.parse::<u64>(), other.resource_version.parse::<u64>()) {
+            (Ok(this), Ok(other)) => this < other,
+            _ => false,
+        }
+    }
+}
+
+/// The owner references of a child.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Ownership {
+    /// None at all.
+    #[default]
+    Free,
+    /// Exactly one, to a Site in the served version: its uid.
+    Site(String),
+    /// Only Sites, but not exactly one in the served version; the names that own it.
+    OldSites(Vec<String>),
+    /// Something else owns it.
+    Foreign,
+}
+
+impl Ownership {
+    /// Reads the references.
+    #[must_use]
+    pub fn of(references: &[OwnerReference]) -> Self {
+        let sites = |reference: &OwnerReference| {
+            reference.kind == "Site" && reference.api_version.starts_with("sites.ecmwf.int/")
+        };
+        match references {
+            [] => Self::Free,
+            [one] if sites(one) && one.api_version == SITE_API_VERSION && !one.uid.is_empty() => {
+                Self::Site(one.uid.clone())
+            }
+            many if many.iter().all(sites) => Self::OldSites(many.iter().map(|one| one.name.clone()).collect()),
+            _ => Self::Foreign,
+        }
+    }
+}
+
+/// What a look needs of the claim.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ClaimFact {
+    /// Phase is Bound.
+    pub bound: bool,
+    /// `spec.volumeName`.
+    pub volume: Option<String>,
+    /// `spec.resources.requests.storage`.
+    pub request: Option<String>,
+}
+
+impl ClaimFact {
+    /// From the claim.
+    #[must_use]
+    pub fn of(claim: &PersistentVolumeClaim) -> Self {
+        let spec = claim.spec.as_ref();
+        Self {
+            bound: claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound"),
+            volume: spec.and_then(|spec| spec.volume_name.clone()).filter(|name| !name.is_empty()),
+            request: spec
+                .and_then(|spec| spec.resources.as_ref()?.requests.as_ref()?.get("storage"))
+                .map(|quantity| quantity.0.clone()),
+        }
+    }
+}
+
+/// What a look needs of the `StatefulSet`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct StatefulSetFact {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `status.observedGeneration`.
+    pub observed_generation: i64,
+    /// The template's stamp; absent in a template that is not ours.
+    pub stamp: Option<String>,
+    /// The template's restart time.
+    pub restarted_at: Option<String>,
+}
+
+impl StatefulSetFact {
+    /// From the `StatefulSet`.
+    #[must_use]
+    pub fn of(set: &StatefulSet) -> Self {
+        let annotation = |name: &str| {
+            set.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(name).cloned()
+        };
+        Self {
+            generation: set.metadata.generation.unwrap_or_default(),
+            observed_generation: set.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default(),
+            stamp: annotation(labels::STAMPED_FOR),
+            restarted_at: annotation(labels::RESTARTED_AT),
+        }
+    }
+}
+
+/// Hash of the six site labels among `all`; stable within a process only.
+#[must_use]
+pub fn label_hash(all: &BTreeMap<String, String>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for name in [labels::APP, labels::ID, labels::SPACE, labels::NAME, labels::OWNER, labels::MANAGED_BY] {
+        all.get(name).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Whether the resource has a generation that its spec's changes raise (the others are compared by version).
+#[must_use]
+pub fn generated(kind: &ChildKind) -> bool {
+    !matches!(
+        kind,
+        ChildKind::Secret | ChildKind::ConfigMap | ChildKind::Service | ChildKind::PersistentVolumeClaim
+    )
+}
+
+/// A fact as the debug page shows it.
+#[must_use]
+pub fn describe(fact: &ChildFact) -> Value {
+    json!({"version": fact.version(), "uid": fact.uid, "owner": format!("{:?}", fact.owner), "terminating": fact.terminating})
+}

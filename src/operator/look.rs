@@ -1,0 +1,178 @@
+//! The look: compares what is observed of a Site with what was handled, and names the pass that is wanted.
+//! Pure, called at every event; it takes no permit and costs no call.
+
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use super::facts::{ChildFact, Ownership};
+use super::state::{Outcome, SiteState};
+use super::volumes::VolumeIndex;
+use crate::domain::change::{self, Trigger};
+use crate::domain::child::{ChildKey, ChildKind};
+use crate::domain::labels;
+use crate::domain::site::{Child, ChildState, Handled, Site};
+use crate::engine::{Class, Look};
+
+/// What one pass is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Observe, validate, render, apply everything: a new Site, a take-over, or a qualifying change.
+    Full,
+    /// These children are missing or differ from what was last known to equal their render.
+    Repair(Vec<ChildKey>),
+    /// These pods carry an old stamp and are not Running and Ready.
+    ReplacePods(Vec<OldPod>),
+    /// The bound volume lacks the labels.
+    LabelVolume(String),
+}
+
+/// A pod to replace, exactly as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldPod {
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Resource version.
+    pub resource_version: String,
+}
+
+/// What is wanted now.
+#[must_use]
+pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bool, now: Instant) -> Look<Work> {
+    if site.metadata.deletion_timestamp.is_some() || state.violations.is_some() {
+        return Look::nothing();
+    }
+    let Some(handled) = state.handled.as_deref() else {
+        return Look::work(class_of_change(site), Work::Full);
+    };
+    if state.trigger.due(&handled_trigger(handled)) {
+        return Look::work(class_of_change(site), Work::Full);
+    }
+    let broken = to_repair(site, state, handled, expansion);
+    if !broken.is_empty() {
+        return Look::work(Class::Fact, Work::Repair(broken));
+    }
+    let old = old_pods(site, state, handled);
+    if !old.is_empty() {
+        return Look::work(Class::Fact, Work::ReplacePods(old));
+    }
+    volume_label(state, volumes, now)
+}
+
+/// The trigger that was handled.
+#[must_use]
+pub fn handled_trigger(handled: &Handled) -> Trigger {
+    Trigger { digest: handled.digest.clone(), upgrade_request: handled.upgrade_request.clone() }
+}
+
+/// A change of a bulk run queues behind people's edits. The annotation describes one change: it carries the
+/// run's id, which is the upgrade request of all its Sites, so it is silent about any other change.
+fn class_of_change(site: &Site) -> Class {
+    let annotation = |name: &str| site.metadata.annotations.as_ref().and_then(|all| all.get(name));
+    let bulk = annotation(labels::WORK_CLASS).is_some_and(|class| {
+        let (word, run) = class.split_once('/').unwrap_or((class, ""));
+        let handled = site.status.as_ref().and_then(|status| status.handled.as_ref());
+        let request = annotation(labels::UPGRADE_REQUEST);
+        let new = request != handled.and_then(|handled| handled.upgrade_request.as_ref());
+        word == "bulk" && new && (run.is_empty() || request.is_some_and(|request| request == run))
+    });
+    if bulk { Class::Bulk } else { Class::Change }
+}
+
+/// Children that are missing, belong to a dead owner, lost a label, or have another version than handled.
+fn to_repair(site: &Site, state: &SiteState, handled: &Handled, expansion: bool) -> Vec<ChildKey> {
+    let uid = site.metadata.uid.as_deref().unwrap_or_default();
+    let mut keys: Vec<ChildKey> = handled
+        .children
+        .iter()
+        .filter_map(|(text, child)| Some((ChildKey::from_str(text).ok()?, child)))
+        .filter(|(key, child)| match state.children.get(key) {
+            None => true,
+            // What is being deleted is looked at again when it is gone.
+            Some(fact) if fact.terminating => false,
+            Some(fact) => meta_differs(fact, uid, state.labels) || content_differs(fact, child),
+        })
+        .map(|(key, _)| key)
+        .collect();
+    let claim = ChildKey::new(ChildKind::PersistentVolumeClaim, site.spec.id.clone());
+    match state.children.get(&claim) {
+        None => keys.push(claim),
+        Some(fact) if fact.terminating => {}
+        Some(fact) => {
+            let grows = expansion
+                && !matches!(state.outcome, Outcome::Failed { .. })
+                && super::merge::request_grows(
+                    state.claim.as_ref().and_then(|claim| claim.request.as_deref()),
+                    site.spec.configuration.quota,
+                );
+            if meta_differs(fact, uid, state.labels) || grows {
+                keys.push(claim);
+            }
+        }
+    }
+    keys.extend(stray_routes(state, handled, uid));
+    keys
+}
+
+fn content_differs(fact: &ChildFact, child: &Child) -> bool {
+    child.state == ChildState::Applied && fact.version() != child.version
+}
+
+fn meta_differs(fact: &ChildFact, uid: &str, labels: u64) -> bool {
+    fact.labels != labels || !matches!(&fact.owner, Ownership::Site(owner) if owner == uid)
+}
+
+/// Routes of this Site that are not among the handled ones: left over by a pass that ended before it deleted them.
+fn stray_routes(state: &SiteState, handled: &Handled, uid: &str) -> Vec<ChildKey> {
+    state
+        .children
+        .iter()
+        .filter(|(key, _)| is_route(&key.kind))
+        .filter(|(_, fact)| !fact.terminating && matches!(&fact.owner, Ownership::Site(owner) if owner == uid))
+        .filter(|(key, _)| !handled.children.contains_key(&key.to_string()))
+        .map(|(key, _)| key.clone())
+        .collect()
+}
+
+/// Whether the kind belongs to a route.
+#[must_use]
+pub const fn is_route(kind: &ChildKind) -> bool {
+    matches!(kind, ChildKind::Ingress | ChildKind::HttpRoute | ChildKind::Policy { .. })
+}
+
+/// LIFE-15, once the controller works from the new template: before that it may bring the old pod back.
+fn old_pods(site: &Site, state: &SiteState, handled: &Handled) -> Vec<OldPod> {
+    let Some(set) = state.stateful_set.as_ref().filter(|_| site.enabled()) else { return Vec::new() };
+    let stamp = change::stamp(&handled_trigger(handled));
+    if set.stamp.as_deref() != Some(&stamp) || set.observed_generation < set.generation {
+        return Vec::new();
+    }
+    state
+        .pods
+        .iter()
+        .map(|(pod, _)| pod)
+        .filter(|pod| !pod.terminating && !pod.running_and_ready() && pod.stamp != set.stamp)
+        .filter(|pod| state.replaced.get(&pod.uid).is_none_or(|version| !version.is_empty() && *version != pod.resource_version))
+        .map(|pod| OldPod {
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            resource_version: pod.resource_version.clone(),
+        })
+        .collect()
+}
+
+fn volume_label(state: &SiteState, volumes: &VolumeIndex, now: Instant) -> Look<Work> {
+    let Some(volume) = state.claim.as_ref().filter(|claim| claim.bound).and_then(|claim| claim.volume.as_deref()) else {
+        return Look::nothing();
+    };
+    if volumes.labelled(volume, state.labels) != Some(false) || state.volume_problem.is_some() {
+        return Look::nothing();
+    }
+    let wait = state.volume_due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
+    if wait.is_zero() {
+        Look::work(Class::Fact, Work::LabelVolume(volume.to_owned()))
+    } else {
+        Look { work: None, wake: Some(wait) }
+    }
+}
