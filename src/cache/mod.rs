@@ -12,6 +12,8 @@ use std::time::Duration;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use thiserror::Error;
 
+/// Time for a caller to wait, connecting included.
+const LIMIT: Duration = Duration::from_secs(1);
 /// Time for one command.
 const RESPONSE: Duration = Duration::from_secs(1);
 /// Time for one connection.
@@ -65,25 +67,30 @@ impl Cache {
         Ok(Self(Some(Redis { connection, down: Arc::default() })))
     }
 
-    /// Forgets what is cached about one Site: one DEL of a fixed list.
+    /// Forgets what is cached about one Site: one DEL of a fixed list. Takes a second at most.
     pub async fn clear_site(&self, namespace: &str, id: &str) {
         let Some(redis) = &self.0 else { return };
         let mut connection = redis.connection.clone();
         let keys = key_space::of_site(namespace, id);
-        let result: Result<(), redis::RedisError> = redis::cmd("DEL").arg(&keys[..]).query_async(&mut connection).await;
-        redis.note(result.err().as_ref());
+        let mut command = redis::cmd("DEL");
+        let deleted = command.arg(&keys[..]).query_async::<()>(&mut connection);
+        redis.note(match tokio::time::timeout(LIMIT, deleted).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.category().to_owned()),
+            Err(_) => Some("no answer".to_owned()),
+        });
     }
 }
 
 impl Redis {
     /// Says each change between up and down once.
-    fn note(&self, error: Option<&redis::RedisError>) {
-        let down = error.is_some();
+    fn note(&self, failure: Option<String>) {
+        let down = failure.is_some();
         if self.down.swap(down, Ordering::Relaxed) == down {
             return;
         }
-        if let Some(error) = error {
-            tracing::warn!(category = error.category(), "the cache is down, pages may be stale for a while");
+        if let Some(reason) = failure {
+            tracing::warn!(reason, "the cache is down, pages may be stale for a while");
         } else {
             tracing::info!("the cache works again");
         }

@@ -3,10 +3,12 @@
 //! Owns the handle that everybody clones. Must not know a verb or a kind: those are in `calls`.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use thiserror::Error;
 
@@ -37,6 +39,14 @@ pub enum ConnectError {
     /// Neither a kubeconfig nor a `ServiceAccount`.
     #[error("no way to the API server: KUBECONFIG is not usable and this is not a pod with a ServiceAccount: {0}")]
     Configuration(#[source] Box<kube::config::InferConfigError>),
+    /// The kubeconfig named is not usable.
+    #[error("kubeconfig {path}: {source}")]
+    Kubeconfig {
+        /// Path of the file.
+        path: String,
+        /// The failure.
+        source: Box<kube::config::KubeconfigError>,
+    },
     /// The kubeconfig asks for a proxy.
     #[error("the kubeconfig has a proxy-url, which is not supported")]
     Proxy,
@@ -79,10 +89,21 @@ impl Cluster {
         Self::with_config(options, config).await
     }
 
+    /// As [`Self::connect`], with the kubeconfig at `path` and its current context.
+    pub async fn connect_with(options: ClusterOptions, path: &Path) -> Result<Self, ConnectError> {
+        let unusable = |error| ConnectError::Kubeconfig { path: path.display().to_string(), source: Box::new(error) };
+        let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+        let config =
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(unusable)?;
+        Self::with_config(options, config).await
+    }
+
     async fn with_config(options: ClusterOptions, mut config: Config) -> Result<Self, ConnectError> {
         if config.proxy_url.is_some() {
             return Err(ConnectError::Proxy);
         }
+        // Whoever else brings rustls may bring a second provider: choose, before it has to guess and panics.
+        let _already_chosen = rustls::crypto::ring::default_provider().install_default();
         // The token file is ours: kube reads it again once a minute only, and not after a 401.
         let token = match config.auth_info.token_file.take() {
             Some(path) => Some(TokenFile::open(path.into()).await?),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{AUTHORIZATION, USER_AGENT};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -26,9 +26,9 @@ use tower::util::BoxCloneService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 use tracing::Instrument;
 
-use super::error::Call;
 use super::gate::{Gate, retry_after};
 use super::leadership::Leadership;
+use super::request::Traits;
 use super::token::TokenFile;
 use crate::telemetry::Metrics;
 
@@ -228,77 +228,6 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
-/// What a request is, read from its extension, else from its path.
-struct Traits {
-    call: Call,
-    /// A write that needs leadership.
-    gated: bool,
-    lease: bool,
-    /// Key of the watch, if it is one.
-    watch: Option<String>,
-}
-
-impl Traits {
-    fn of(request: &Request<Body>, kind_of: impl Fn(&str) -> String) -> Self {
-        let path = Path::parse(request.uri().path());
-        let query = request.uri().query().unwrap_or_default();
-        let watches = query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1");
-        let read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let lease = path.group == "coordination.k8s.io" && path.plural == "leases";
-        let asks = matches!(path.group, "authorization.k8s.io" | "authentication.k8s.io");
-        let call = request.extensions().get::<Call>().cloned().unwrap_or_else(|| {
-            let verb = match (request.method(), watches, path.name) {
-                (_, true, _) => "watch",
-                (&Method::GET, _, Some(_)) => "get",
-                (&Method::GET, ..) => "list",
-                (&Method::POST, ..) => "create",
-                (&Method::PUT, ..) => "update",
-                (&Method::PATCH, ..) => "patch",
-                (&Method::DELETE, ..) => "delete",
-                _ => "other",
-            };
-            Call::new(verb, &kind_of(path.plural), path.namespace, path.name)
-        });
-        // One watch keeps its key over its resource versions.
-        let watch = watches.then(|| {
-            let stable = query
-                .split('&')
-                .filter(|pair| !pair.starts_with("resourceVersion") && !pair.starts_with("sendInitialEvents"));
-            stable.fold(request.uri().path().to_owned(), |key, pair| key + "&" + pair)
-        });
-        Self { call, gated: !read && !lease && !asks, lease, watch }
-    }
-}
-
-/// The parts of `/api/v1/…` and `/apis/<group>/<version>/…`; empty where a path is neither.
-#[derive(Debug, Default, PartialEq)]
-struct Path<'a> {
-    group: &'a str,
-    namespace: Option<&'a str>,
-    plural: &'a str,
-    name: Option<&'a str>,
-}
-
-impl<'a> Path<'a> {
-    fn parse(path: &'a str) -> Self {
-        let mut parts = path.trim_matches('/').split('/');
-        let group = match parts.next() {
-            Some("api") => "",
-            Some("apis") => parts.next().unwrap_or_default(),
-            other => return Self { plural: other.unwrap_or_default(), ..Self::default() },
-        };
-        parts.next();
-        let rest: Vec<&str> = parts.collect();
-        match rest.as_slice() {
-            ["namespaces", namespace, plural, tail @ ..] => {
-                Self { group, namespace: Some(namespace), plural, name: tail.first().copied() }
-            }
-            [plural, tail @ ..] => Self { group, namespace: None, plural, name: tail.first().copied() },
-            [] => Self { group, ..Self::default() },
-        }
-    }
-}
-
 fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();
@@ -337,36 +266,4 @@ pub(super) fn http_client(config: &Config) -> kube::Result<Inner> {
         .map_err(BoxError::from)
         .service(client);
     Ok(BoxCloneService::new(service.map_err(BoxError::from)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn traits(method: Method, uri: &str) -> Traits {
-        let mut request = Request::new(Body::empty());
-        *request.method_mut() = method;
-        *request.uri_mut() = uri.parse().unwrap();
-        Traits::of(&request, str::to_owned)
-    }
-
-    #[test]
-    fn requests_are_told_apart() {
-        let watch = traits(Method::GET, "/api/v1/namespaces/a/pods?watch=true&labelSelector=x&resourceVersion=7");
-        assert_eq!(watch.call, Call::new("watch", "pods", Some("a"), None));
-        assert!(!watch.gated);
-        let resumed = traits(Method::GET, "/api/v1/namespaces/a/pods?watch=true&labelSelector=x&resourceVersion=8");
-        assert_eq!(watch.watch, resumed.watch);
-        let create = traits(Method::POST, "/apis/apps/v1/namespaces/a/statefulsets?");
-        assert_eq!(create.call, Call::new("create", "statefulsets", Some("a"), None));
-        assert!(create.gated && !create.lease);
-        let status = traits(Method::PATCH, "/apis/example.com/v1/namespaces/a/things/b/status");
-        assert_eq!(status.call, Call::new("patch", "things", Some("a"), Some("b")));
-        let lease = traits(Method::PUT, "/apis/coordination.k8s.io/v1/namespaces/a/leases/l");
-        assert!(lease.lease && !lease.gated);
-        assert!(!traits(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").gated);
-        let volume = traits(Method::DELETE, "/api/v1/persistentvolumes/v");
-        assert_eq!(volume.call, Call::new("delete", "persistentvolumes", None, Some("v")));
-        assert_eq!(traits(Method::GET, "/version").call.kind(), "version");
-    }
 }
