@@ -63,6 +63,9 @@ pub const fn site_type(kind: SiteType) -> &'static str {
 }
 
 fn mirror_source(context: &Context<'_>) -> String {
+    if !context.applications.has(Builtin::Mirror) {
+        return String::new();
+    }
     let (space, name) = context.public_path.unwrap_or_default();
     let source = context.settings.migration.source.as_deref().unwrap_or_default();
     source.replace("{space}", space).replace("{name}", name)

@@ -20,7 +20,9 @@ use crate::domain::site::SiteType;
 /// logins in flight, and two to spare. A request with more loses all its cookies.
 const COOKIES_REMOVED: usize = 8;
 
-const MIME_TYPES: &str = include_str!("mime.types");
+/// The same for every Site.
+const CONSTANT: [(&str, &str); 2] =
+    [("mime.types", include_str!("mime.types")), ("strip-identity.conf", include_str!("strip-identity.conf"))];
 const TEMPLATES: [(&str, &str); 4] = [
     ("nginx.conf", include_str!("nginx.conf")),
     ("403.html", include_str!("403.html")),
@@ -51,7 +53,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
 pub fn files(context: &Context<'_>) -> Result<BTreeMap<String, String>, RenderError> {
     let environment = ENVIRONMENT.as_ref().map_err(|error| template_error(error.name().unwrap_or_default(), error))?;
     let values = values(context)?;
-    let mut files = BTreeMap::from([("mime.types".to_owned(), MIME_TYPES.to_owned())]);
+    let mut files = BTreeMap::from(CONSTANT.map(|(name, text)| (name.to_owned(), text.to_owned())));
     for (name, _) in TEMPLATES {
         let text = environment
             .get_template(name)
