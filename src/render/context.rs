@@ -12,7 +12,7 @@ use kube::Resource;
 use super::applications::Applications;
 use super::error::RenderError;
 use super::observed::Observed;
-use super::placeholder as labels;
+use crate::domain::labels;
 use crate::domain::site::Site;
 use crate::settings::Settings;
 

@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::context::Context;
 use super::error::RenderError;
 use super::files::check_size;
-use super::layout::{ACCESS_FILE, ADMIN_PORT, API_PORT, CONFIG_DIR, CONTENT_DIR, IDENTITY_PORT, S3_PORT, WEBDAV_PORT};
+use super::layout::{ACCESS_FILE, CONFIG_DIR, CONTENT_DIR, port};
+use crate::domain::application::Builtin;
 use crate::domain::site::SiteType;
 
 /// `<id>`: the environment.
@@ -23,8 +24,8 @@ pub fn config_map(context: &Context<'_>) -> Result<ConfigMap, RenderError> {
 fn variables(context: &Context<'_>) -> BTreeMap<String, String> {
     let configuration = &context.site.spec.configuration;
     let (space, name) = context.public_path.unwrap_or_default();
-    let loopback = |port: i32| format!("127.0.0.1:{port}");
-    let applications: Vec<&str> = context.applications.names().collect();
+    let loopback = |builtin| format!("127.0.0.1:{}", port(builtin));
+    let applications: Vec<&str> = context.applications.all().map(Builtin::name).collect();
     [
         ("SITE_ID", context.id.to_owned()),
         ("SITE_SPACE", space.to_owned()),
@@ -38,12 +39,12 @@ fn variables(context: &Context<'_>) -> BTreeMap<String, String> {
         ("SITE_APPLICATIONS", applications.join(",")),
         ("SITE_CONTENT_DIR", CONTENT_DIR.to_owned()),
         ("SITE_ACCESS_FILE", format!("{CONFIG_DIR}/{ACCESS_FILE}")),
-        ("SITE_IDENTITY_URL", format!("http://{}{}/oauth2/auth", loopback(IDENTITY_PORT), context.prefix)),
+        ("SITE_IDENTITY_URL", format!("http://{}{}/oauth2/auth", loopback(Builtin::Oauth2), context.prefix)),
         ("SITE_COOKIE_NAME", context.cookie_name()),
-        ("SITE_API_LISTEN", loopback(API_PORT)),
-        ("SITE_ADMIN_LISTEN", loopback(ADMIN_PORT)),
-        ("SITE_WEBDAV_LISTEN", loopback(WEBDAV_PORT)),
-        ("SITE_S3_LISTEN", loopback(S3_PORT)),
+        ("SITE_API_LISTEN", loopback(Builtin::Api)),
+        ("SITE_ADMIN_LISTEN", loopback(Builtin::Admin)),
+        ("SITE_WEBDAV_LISTEN", loopback(Builtin::Webdav)),
+        ("SITE_S3_LISTEN", loopback(Builtin::S3)),
         ("SITE_MIRROR_SOURCE", mirror_source(context)),
         ("HUB_URL", format!("https://{}/hub/", context.hub_host)),
     ]
@@ -62,6 +63,9 @@ pub const fn site_type(kind: SiteType) -> &'static str {
 }
 
 fn mirror_source(context: &Context<'_>) -> String {
+    if !context.applications.has(Builtin::Mirror) {
+        return String::new();
+    }
     let (space, name) = context.public_path.unwrap_or_default();
     let source = context.settings.migration.source.as_deref().unwrap_or_default();
     source.replace("{space}", space).replace("{name}", name)

@@ -11,7 +11,8 @@ use super::context::Context;
 use super::environment::site_type;
 use super::error::RenderError;
 use super::layout::ACCESS_FILE;
-use super::{nginx, placeholder as names};
+use super::nginx;
+use crate::domain::names;
 
 /// Largest data of a `ConfigMap` or Secret: the API server's 1 MiB, less what names and metadata may take.
 const SIZE_LIMIT: usize = (1 << 20) - (16 << 10);

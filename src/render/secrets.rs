@@ -16,7 +16,7 @@ use sha2::Sha256;
 use super::context::Context;
 use super::error::RenderError;
 use super::files::check_size;
-use super::placeholder as names;
+use crate::domain::names;
 
 /// `<id>`: the master token and the keys of the site's own servers. Every container gets it.
 pub fn secret(context: &Context<'_>) -> Result<Secret, RenderError> {

@@ -9,18 +9,20 @@ use std::sync::LazyLock;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 
-use super::applications::{ADMIN, CUSTOM, S3, WEBDAV};
 use super::context::Context;
 use super::error::RenderError;
 use super::headers::{self, Header};
-use super::layout;
+use super::layout::{self, port};
+use crate::domain::application::{Builtin, PROBE_PORT};
 use crate::domain::site::SiteType;
 
 /// Number of cookies of the login that are taken out of a request to the custom application: one session and five
 /// logins in flight, and two to spare. A request with more loses all its cookies.
 const COOKIES_REMOVED: usize = 8;
 
-const MIME_TYPES: &str = include_str!("mime.types");
+/// The same for every Site.
+const CONSTANT: [(&str, &str); 2] =
+    [("mime.types", include_str!("mime.types")), ("strip-identity.conf", include_str!("strip-identity.conf"))];
 const TEMPLATES: [(&str, &str); 4] = [
     ("nginx.conf", include_str!("nginx.conf")),
     ("403.html", include_str!("403.html")),
@@ -34,9 +36,8 @@ static ENVIRONMENT: LazyLock<Result<Environment<'static>, minijinja::Error>> = L
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_syntax(
-        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
-    );
+    environment
+        .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);
     environment.set_auto_escape_callback(|name| {
         let page = std::path::Path::new(name).extension().is_some_and(|extension| extension == "html");
         if page { AutoEscape::Html } else { AutoEscape::None }
@@ -50,10 +51,9 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
 
 /// The files of the pod that nginx reads, by name.
 pub fn files(context: &Context<'_>) -> Result<BTreeMap<String, String>, RenderError> {
-    let environment =
-        ENVIRONMENT.as_ref().map_err(|error| template_error(error.name().unwrap_or_default(), error))?;
+    let environment = ENVIRONMENT.as_ref().map_err(|error| template_error(error.name().unwrap_or_default(), error))?;
     let values = values(context)?;
-    let mut files = BTreeMap::from([("mime.types".to_owned(), MIME_TYPES.to_owned())]);
+    let mut files = BTreeMap::from(CONSTANT.map(|(name, text)| (name.to_owned(), text.to_owned())));
     for (name, _) in TEMPLATES {
         let text = environment
             .get_template(name)
@@ -72,24 +72,20 @@ fn values(site: &Context<'_>) -> Result<minijinja::Value, RenderError> {
     let private = site.site.spec.site_type == SiteType::Private;
     let error_handling = site.site.spec.configuration.settings.error_handling.as_ref();
     let not_found = error_handling.and_then(|handling| handling.not_found_page.as_deref());
-    let applications: Vec<_> = [
-        (ADMIN, "admin", layout::ADMIN_PORT),
-        (WEBDAV, "dav", layout::WEBDAV_PORT),
-        (S3, "s3", layout::S3_PORT),
-    ]
-    .into_iter()
-    .filter(|(name, ..)| site.applications.has(name))
-    .map(|(name, path, port)| {
-        context! { name, path, port, probe => super::pod::containers::probe_path(name) }
-    })
-    .collect();
+    let applications: Vec<_> = [(Builtin::Admin, "admin"), (Builtin::Webdav, "dav"), (Builtin::S3, "s3")]
+        .into_iter()
+        .filter(|(builtin, _)| site.applications.has(*builtin))
+        .map(|(builtin, path)| {
+            context! { path, port => port(builtin), probe => super::pod::probes::path(builtin) }
+        })
+        .collect();
     Ok(context! {
         id => site.id,
         prefix => site.prefix.as_str(),
         private,
         cookie => site.cookie_name(),
         cookies_removed => COOKIES_REMOVED,
-        custom => site.applications.has(CUSTOM),
+        custom => site.applications.has(Builtin::Custom),
         applications,
         headers => headers(site, private)?.into_iter().enumerate().map(|(number, header)| {
             let upstream = header.name.to_ascii_lowercase().replace('-', "_");
@@ -98,11 +94,11 @@ fn values(site: &Context<'_>) -> Result<minijinja::Value, RenderError> {
         directory_listing => error_handling.and_then(|handling| handling.directory_listing).unwrap_or(true),
         not_found_page => not_found.filter(|page| !page.is_empty()).map(content_path).transpose()?,
         brand => site.settings.site.brand.as_str(),
-        front_port => layout::FRONT_PORT,
-        probe_port => layout::PROBE_PORT,
-        identity_port => layout::IDENTITY_PORT,
-        api_port => layout::API_PORT,
-        custom_port => layout::CUSTOM_PORT,
+        front_port => port(Builtin::Proxy),
+        probe_port => PROBE_PORT,
+        identity_port => port(Builtin::Oauth2),
+        api_port => port(Builtin::Api),
+        custom_port => port(Builtin::Custom),
         content => layout::CONTENT_DIR,
         config => layout::CONFIG_DIR,
         tmp => layout::NGINX_TMP,

@@ -9,80 +9,77 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::{CONFIG, CONTENT, CUSTOM_TMP_VOLUME, NGINX_TMP_VOLUME, oauth2, probes, resources};
-use crate::render::applications::{ADMIN, API, CUSTOM, INITIALIZER, MIRROR, OAUTH2, PROXY, S3, WEBDAV};
+use crate::domain::application::{Builtin, Image, PROBE_PORT};
+use crate::domain::names;
 use crate::render::context::Context;
 use crate::render::error::RenderError;
-use crate::render::layout::{CONFIG_DIR, CONTENT_DIR, CUSTOM_PORT, FRONT_PORT, NGINX_TMP, PROBE_PORT};
-use crate::render::placeholder as names;
+use crate::render::layout::{CONFIG_DIR, CONTENT_DIR, NGINX_TMP, port};
 
-/// Order of the containers. oauth2-proxy first, as on the replaced platform.
-const ORDER: [&str; 8] = [OAUTH2, PROXY, API, ADMIN, WEBDAV, S3, CUSTOM, MIRROR];
-
-/// The container that runs before the others.
+/// The containers that run before the others.
 pub fn init(context: &Context<'_>) -> Result<Vec<Container>, RenderError> {
-    Ok(container(context, INITIALIZER)?.into_iter().collect())
+    some(context, Builtin::init)
 }
 
 /// The containers that keep running.
 pub fn running(context: &Context<'_>) -> Result<Vec<Container>, RenderError> {
+    some(context, |builtin| !builtin.init())
+}
+
+fn some(context: &Context<'_>, wanted: impl Fn(Builtin) -> bool) -> Result<Vec<Container>, RenderError> {
     let mut containers = Vec::new();
-    for name in ORDER {
-        containers.extend(container(context, name)?);
+    for builtin in context.applications.all().filter(|builtin| wanted(*builtin)) {
+        if let Some(image) = context.applications.image(builtin) {
+            containers.push(container(context, builtin, image)?);
+        }
     }
     Ok(containers)
 }
 
-fn container(context: &Context<'_>, name: &str) -> Result<Option<Container>, RenderError> {
-    let Some(choice) = context.applications.get(name) else { return Ok(None) };
-    let probes = match name {
-        OAUTH2 => probes::behind("/idpz"),
-        PROXY => probes::front(),
-        API => probes::behind("/readyz"),
-        ADMIN | WEBDAV | S3 => probes::behind(&probe_path(name)),
-        CUSTOM => probes::custom(),
-        _ => probes::Probes::default(),
+fn container(context: &Context<'_>, builtin: Builtin, image: &Image) -> Result<Container, RenderError> {
+    let probes = match builtin {
+        Builtin::Oauth2 => probes::behind("/idpz"),
+        Builtin::Proxy => probes::front(),
+        Builtin::Api => probes::behind("/readyz"),
+        Builtin::Admin | Builtin::Webdav | Builtin::S3 => probes::behind(&probes::path(builtin)),
+        Builtin::Custom => probes::custom(),
+        Builtin::Initializer | Builtin::Mirror => probes::Probes::default(),
     };
-    Ok(Some(Container {
-        name: name.to_owned(),
-        image: Some(choice.image.clone()),
+    let resources = if builtin == Builtin::Custom { resources::custom(context)? } else { resources::built_in(builtin) };
+    Ok(Container {
+        name: builtin.name().to_owned(),
+        image: Some(image.reference().to_owned()),
         image_pull_policy: Some(context.settings.site.image_pull_policy.clone()),
-        command: choice.ours.then(|| command(name)).flatten(),
-        env: (name == OAUTH2).then(|| oauth2::environment(context)),
-        env_from: Some(environment_sources(context, name)),
-        ports: ports(name),
-        volume_mounts: Some(mounts(name)).filter(|mounts| !mounts.is_empty()),
-        resources: Some(if name == CUSTOM { resources::custom(context)? } else { resources::built_in(name) }),
+        command: matches!(image, Image::Platform(_)).then(|| command(builtin)).flatten(),
+        env: (builtin == Builtin::Oauth2).then(|| oauth2::environment(context)),
+        env_from: Some(environment_sources(context, builtin)),
+        ports: ports(builtin),
+        volume_mounts: Some(mounts(builtin)).filter(|mounts| !mounts.is_empty()),
+        resources: Some(resources),
         security_context: Some(hardened()),
         startup_probe: probes.startup,
         readiness_probe: probes.readiness,
         liveness_probe: probes.liveness,
         ..Container::default()
-    }))
+    })
 }
 
-/// Path on nginx's probe port that asks an optional application of ours.
-#[must_use]
-pub fn probe_path(name: &str) -> String {
-    format!("/readyz/{name}")
-}
-
-fn command(name: &str) -> Option<Vec<String>> {
+fn command(builtin: Builtin) -> Option<Vec<String>> {
     let config = format!("{CONFIG_DIR}/nginx.conf");
-    let words: &[&str] = match name {
-        PROXY => &["nginx", "-e", "/dev/stderr", "-c", &config, "-g", "daemon off;"],
-        API => &["sites", "runtime", "api"],
-        ADMIN => &["sites", "runtime", "admin"],
-        WEBDAV => &["sites", "runtime", "webdav"],
-        S3 => &["sites", "runtime", "s3"],
-        INITIALIZER => &["sites", "runtime", "init"],
-        MIRROR => &["sites", "runtime", "mirror"],
-        // oauth2-proxy's image starts it.
-        _ => return None,
+    let words: &[&str] = match builtin {
+        Builtin::Proxy => &["nginx", "-e", "/dev/stderr", "-c", &config, "-g", "daemon off;"],
+        Builtin::Api => &["sites", "runtime", "api"],
+        Builtin::Admin => &["sites", "runtime", "admin"],
+        Builtin::Webdav => &["sites", "runtime", "webdav"],
+        Builtin::S3 => &["sites", "runtime", "s3"],
+        Builtin::Initializer => &["sites", "runtime", "init"],
+        Builtin::Mirror => &["sites", "runtime", "mirror"],
+        // Their images start them.
+        Builtin::Oauth2 | Builtin::Custom => return None,
     };
     Some(words.iter().map(|word| (*word).to_owned()).collect())
 }
 
-fn environment_sources(context: &Context<'_>, name: &str) -> Vec<EnvFromSource> {
+fn environment_sources(context: &Context<'_>, builtin: Builtin) -> Vec<EnvFromSource> {
     let secret = |name: String| EnvFromSource {
         secret_ref: Some(SecretEnvSource { name, ..SecretEnvSource::default() }),
         ..EnvFromSource::default()
@@ -94,38 +91,40 @@ fn environment_sources(context: &Context<'_>, name: &str) -> Vec<EnvFromSource> 
             ..EnvFromSource::default()
         },
     ];
-    if name == OAUTH2 {
+    if builtin == Builtin::Oauth2 {
         sources.push(secret(names::oauth2(context.id)));
     }
     sources
 }
 
-fn ports(name: &str) -> Option<Vec<ContainerPort>> {
-    let port = |name: &str, number| ContainerPort {
+fn ports(builtin: Builtin) -> Option<Vec<ContainerPort>> {
+    let named = |name: &str, number| ContainerPort {
         name: Some(name.to_owned()),
         container_port: number,
         protocol: Some("TCP".to_owned()),
         ..ContainerPort::default()
     };
-    match name {
-        PROXY => Some(vec![port("http", FRONT_PORT), port("probe", PROBE_PORT)]),
-        CUSTOM => Some(vec![port("custom", CUSTOM_PORT)]),
+    match builtin {
+        Builtin::Proxy => Some(vec![named("http", port(builtin)), named("probe", PROBE_PORT.into())]),
+        Builtin::Custom => Some(vec![named("custom", port(builtin))]),
         _ => None,
     }
 }
 
-fn mounts(name: &str) -> Vec<VolumeMount> {
+fn mounts(builtin: Builtin) -> Vec<VolumeMount> {
     let mount = |volume: &str, path: &str| VolumeMount {
         name: volume.to_owned(),
         mount_path: path.to_owned(),
         ..VolumeMount::default()
     };
     let read_only = |volume: &str, path: &str| VolumeMount { read_only: Some(true), ..mount(volume, path) };
-    match name {
-        OAUTH2 => Vec::new(),
+    match builtin {
+        Builtin::Oauth2 => Vec::new(),
         // nginx serves the content and must never be able to change it.
-        PROXY => vec![read_only(CONFIG, CONFIG_DIR), mount(NGINX_TMP_VOLUME, NGINX_TMP), read_only(CONTENT, CONTENT_DIR)],
-        CUSTOM => vec![mount(CONTENT, CONTENT_DIR), mount(CUSTOM_TMP_VOLUME, "/tmp")],
+        Builtin::Proxy => {
+            vec![read_only(CONFIG, CONFIG_DIR), mount(NGINX_TMP_VOLUME, NGINX_TMP), read_only(CONTENT, CONTENT_DIR)]
+        }
+        Builtin::Custom => vec![mount(CONTENT, CONTENT_DIR), mount(CUSTOM_TMP_VOLUME, "/tmp")],
         _ => vec![read_only(CONFIG, CONFIG_DIR), mount(CONTENT, CONTENT_DIR)],
     }
 }

@@ -17,11 +17,11 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::applications::CUSTOM;
 use super::context::Context;
 use super::error::RenderError;
-use super::layout::{OPERATOR_BOUND, RESTARTED_AT, STAMPED_FOR};
-use super::placeholder as names;
+use crate::domain::application::Builtin;
+use crate::domain::labels::{OPERATOR_BOUND, RESTARTED_AT, STAMPED_FOR};
+use crate::domain::names;
 
 /// Volume of the content.
 pub const CONTENT: &str = "content";
@@ -100,7 +100,7 @@ fn volumes(context: &Context<'_>) -> Vec<Volume> {
         },
         scratch(NGINX_TMP_VOLUME),
     ];
-    if context.applications.has(CUSTOM) {
+    if context.applications.has(Builtin::Custom) {
         volumes.push(scratch(CUSTOM_TMP_VOLUME));
     }
     volumes

@@ -6,8 +6,9 @@
 
 use k8s_openapi::api::core::v1::EnvVar;
 
+use crate::domain::application::Builtin;
 use crate::render::context::Context;
-use crate::render::layout::IDENTITY_PORT;
+use crate::render::layout::port;
 
 /// The flags, in a fixed order.
 #[must_use]
@@ -15,7 +16,7 @@ pub fn environment(context: &Context<'_>) -> Vec<EnvVar> {
     let oidc = &context.settings.oidc;
     let flag = |value: &str| value.to_owned();
     [
-        ("HTTP_ADDRESS", format!("127.0.0.1:{IDENTITY_PORT}")),
+        ("HTTP_ADDRESS", format!("127.0.0.1:{}", port(Builtin::Oauth2))),
         ("UPSTREAMS", flag("static://404")),
         ("SET_XAUTHREQUEST", flag("true")),
         // Everybody may ask: deciding is site-api's work. (Skipping routes by pattern misses odd paths.)

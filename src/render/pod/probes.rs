@@ -4,7 +4,8 @@
 use k8s_openapi::api::core::v1::{HTTPGetAction, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::render::layout::{CUSTOM_PORT, PROBE_PORT};
+use crate::domain::application::{Builtin, PROBE_PORT};
+use crate::render::layout;
 
 /// Probes of one container.
 #[derive(Default)]
@@ -15,6 +16,12 @@ pub struct Probes {
     pub readiness: Option<Probe>,
     /// Whether a restart is the only cure.
     pub liveness: Option<Probe>,
+}
+
+/// Path on nginx's probe port that asks an optional application of ours.
+#[must_use]
+pub fn path(builtin: Builtin) -> String {
+    format!("/readyz/{}", builtin.name())
 }
 
 /// nginx itself.
@@ -54,7 +61,10 @@ pub fn behind(path: &str) -> Probes {
 pub fn custom() -> Probes {
     Probes {
         readiness: Some(Probe {
-            tcp_socket: Some(TCPSocketAction { port: IntOrString::Int(CUSTOM_PORT), ..TCPSocketAction::default() }),
+            tcp_socket: Some(TCPSocketAction {
+                port: IntOrString::Int(layout::port(Builtin::Custom)),
+                ..TCPSocketAction::default()
+            }),
             period_seconds: Some(5),
             timeout_seconds: Some(3),
             ..Probe::default()
@@ -67,7 +77,7 @@ fn http(path: &str) -> Probe {
     Probe {
         http_get: Some(HTTPGetAction {
             path: Some(path.to_owned()),
-            port: IntOrString::Int(PROBE_PORT),
+            port: IntOrString::Int(PROBE_PORT.into()),
             ..HTTPGetAction::default()
         }),
         ..Probe::default()

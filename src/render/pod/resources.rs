@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::render::applications::{ADMIN, API, INITIALIZER, MIRROR, OAUTH2, PROXY, S3, WEBDAV};
+use crate::domain::application::Builtin;
 use crate::render::context::Context;
 use crate::render::error::RenderError;
 use crate::render::quantity::{smaller, thousandths};
@@ -16,15 +16,14 @@ const CUSTOM_MEMORY: &str = "64Mi";
 
 /// Sizes of a built-in application. oauth2-proxy needs 24 MB idle and 33 MB at its peak, nginx 13 MB.
 #[must_use]
-pub fn built_in(name: &str) -> ResourceRequirements {
-    let (requests, limits) = match name {
-        OAUTH2 => (("5m", "32Mi"), ("500m", "96Mi")),
-        PROXY => (("5m", "16Mi"), ("1", "128Mi")),
-        API => (("5m", "16Mi"), ("1", "256Mi")),
-        ADMIN | WEBDAV | S3 => (("5m", "16Mi"), ("500m", "256Mi")),
-        INITIALIZER => (("5m", "16Mi"), ("500m", "128Mi")),
-        MIRROR => (("5m", "16Mi"), ("500m", "256Mi")),
-        _ => ((CUSTOM_CPU, CUSTOM_MEMORY), ("500m", "512Mi")),
+pub fn built_in(builtin: Builtin) -> ResourceRequirements {
+    let (requests, limits) = match builtin {
+        Builtin::Oauth2 => (("5m", "32Mi"), ("500m", "96Mi")),
+        Builtin::Proxy => (("5m", "16Mi"), ("1", "128Mi")),
+        Builtin::Api => (("5m", "16Mi"), ("1", "256Mi")),
+        Builtin::Admin | Builtin::Webdav | Builtin::S3 | Builtin::Mirror => (("5m", "16Mi"), ("500m", "256Mi")),
+        Builtin::Initializer => (("5m", "16Mi"), ("500m", "128Mi")),
+        Builtin::Custom => ((CUSTOM_CPU, CUSTOM_MEMORY), ("500m", "512Mi")),
     };
     requirements(requests, limits)
 }

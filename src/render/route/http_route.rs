@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::policy::{HTTP_ROUTE, policies};
 use super::{other_hub_host, route_host};
+use crate::domain::application::Builtin;
 use crate::render::context::{Context, host_name};
 use crate::render::error::RenderError;
-use crate::render::layout::{FRONT_PORT, GONE_PATH};
+use crate::render::layout::{GONE_PATH, port};
 use crate::settings::types::GatewayProvider;
 
 /// A route and what its controller needs beside it.
@@ -48,7 +49,7 @@ fn rule(context: &Context<'_>) -> Result<Value, RenderError> {
     }
     let mut rule = json!({
         "matches": matches,
-        "backendRefs": [{ "group": "", "kind": "Service", "name": context.id, "port": FRONT_PORT, "weight": 1 }],
+        "backendRefs": [{ "group": "", "kind": "Service", "name": context.id, "port": port(Builtin::Proxy), "weight": 1 }],
     });
     let gateway = &context.settings.routing.gateway;
     // The providers' own policies tell a long transfer from a silent one; the plain API cannot.
@@ -67,7 +68,8 @@ fn gone(context: &Context<'_>) -> Result<Value, RenderError> {
         redirect["scheme"] = json!("https");
         redirect["hostname"] = json!(host_name(host));
         if let Some((_, port)) = host.split_once(':') {
-            let port: u16 = port.parse().map_err(|_| RenderError::setting("routing.hub_host", "the port is not a number"))?;
+            let port: u16 =
+                port.parse().map_err(|_| RenderError::setting("routing.hub_host", "the port is not a number"))?;
             redirect["port"] = json!(port);
         }
     }

@@ -11,9 +11,10 @@ use k8s_openapi::api::networking::v1::{
 };
 
 use super::{gone_address, route_host};
+use crate::domain::application::Builtin;
 use crate::render::context::Context;
 use crate::render::error::RenderError;
-use crate::render::layout::FRONT_PORT;
+use crate::render::layout::port;
 
 /// The minion of this Site.
 pub fn ingress(context: &Context<'_>, name: &str) -> Result<Ingress, RenderError> {
@@ -38,7 +39,10 @@ fn paths(context: &Context<'_>) -> HTTPIngressRuleValue {
             backend: IngressBackend {
                 service: Some(IngressServiceBackend {
                     name: context.id.to_owned(),
-                    port: Some(ServiceBackendPort { number: Some(FRONT_PORT), ..ServiceBackendPort::default() }),
+                    port: Some(ServiceBackendPort {
+                        number: Some(port(Builtin::Proxy)),
+                        ..ServiceBackendPort::default()
+                    }),
                 }),
                 ..IngressBackend::default()
             },
@@ -74,7 +78,9 @@ fn checked(key: &str, value: String) -> Result<String, RenderError> {
     if body.chars().any(|c| c.is_control() || "$\"'`{}\\#;".contains(c)) {
         return Err(RenderError::setting(
             "routing.ingress",
-            format!("the annotation nginx.org/{key} must not contain quotes, braces, '$', '#', ';' or control characters"),
+            format!(
+                "the annotation nginx.org/{key} must not contain quotes, braces, '$', '#', ';' or control characters"
+            ),
         ));
     }
     Ok(value)

@@ -17,7 +17,7 @@ pub use policy::{HTTP_ROUTE, PolicyKind, policy_kinds};
 use super::context::{Context, host_name};
 use super::error::RenderError;
 use super::layout::GONE_PATH;
-use super::placeholder as names;
+use crate::domain::names;
 use crate::settings::types::RoutingMode;
 
 /// The route of one Site.
