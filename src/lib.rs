@@ -1,8 +1,23 @@
 //! Sites: websites as a service on Kubernetes.
+//!
+//! ```text
+//!            operator ────────────┐        the Site on the engine, and the process
+//!           ╱   │   ╲             │
+//!     engine    │    render       cache    actor runtime │ objects of a Site │ Redis
+//!        │      │    ╱    ╲
+//!     cluster   domain    │                the API server │ what a Site is
+//!        │                │
+//!     telemetry        settings            leaves: they use no other room
+//! ```
+//!
+//! Nothing outside `cluster` names a Kubernetes client, nothing outside `engine` and `operator` an actor,
+//! nothing outside `cache` Redis; the engine knows nothing of Sites. A test holds the rooms to this.
 
 pub mod cache;
 pub mod cluster;
 pub mod domain;
+pub mod engine;
+pub mod operator;
 pub mod render;
 pub mod settings;
 pub mod telemetry;

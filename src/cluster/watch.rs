@@ -77,6 +77,10 @@ pub enum WatchEvent<K> {
         name: String,
         /// Its uid.
         uid: String,
+        /// Its labels, as they were last.
+        labels: BTreeMap<String, String>,
+        /// Its owners, as they were last.
+        owner_references: Vec<OwnerReference>,
     },
     /// The list is complete.
     Synced,
@@ -223,6 +227,8 @@ where
                     namespace: meta.namespace.clone(),
                     name: meta.name.clone().unwrap_or_default(),
                     uid: meta.uid.clone().unwrap_or_default(),
+                    labels: meta.labels.clone().unwrap_or_default(),
+                    owner_references: meta.owner_references.clone().unwrap_or_default(),
                 }
             }
         };

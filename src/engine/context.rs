@@ -1,5 +1,6 @@
 //! What every actor of one engine shares: the reconciler, the client, the options and the gate.
 
+use kube::Resource as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::machine::RetryLimits;
 use super::reconciler::Reconciler;
 use super::status_lane::LANE_LIMIT;
-use crate::cluster::{Cluster, EventRecorder};
+use crate::cluster::{Cluster, EventKind, Events, Kind, Regarding};
 use crate::telemetry::Metrics;
 
 /// The engine's behaviour; the defaults are those of a resource that asks for nothing.
@@ -59,7 +60,7 @@ pub struct Context<R: Reconciler> {
     /// Numbers.
     pub metrics: Metrics,
     /// Events about failures.
-    pub events: EventRecorder,
+    pub events: Events,
     /// Places for status writes.
     pub lane: Arc<Semaphore>,
     /// Objects whose status is still to be written.
@@ -71,7 +72,7 @@ pub struct Context<R: Reconciler> {
 impl<R: Reconciler> Context<R> {
     /// A closed gate and free lanes.
     #[must_use]
-    pub fn new(reconciler: Arc<R>, cluster: Cluster, options: Options, metrics: Metrics, events: EventRecorder) -> Self {
+    pub fn new(reconciler: Arc<R>, cluster: Cluster, options: Options, metrics: Metrics, events: Events) -> Self {
         Self {
             reconciler,
             cluster,
@@ -83,6 +84,18 @@ impl<R: Reconciler> Context<R> {
             gate: AtomicBool::new(false),
             synced: AtomicBool::new(false),
         }
+    }
+
+    /// Publishes a Warning about an object; a failure to do so fails nothing.
+    pub(super) fn warn_about(&self, object: &R::Object, reason: &str, message: &str) {
+        let meta = object.meta();
+        let regarding = Regarding {
+            kind: Kind::of::<R::Object>(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+        };
+        self.events.publish(&regarding, EventKind::Warning, reason, "Reconcile", message);
     }
 
     /// Whether work may be done: every first list is complete and this replica leads.

@@ -4,6 +4,7 @@
 //! never awaits IO in its handler: passes and status writes run as tasks and come back as messages. What must
 //! outlive a death of the actor (object and state) is [`Kept`] by the registry.
 
+use kube::Resource as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -391,7 +392,7 @@ impl<R: Reconciler> ObjectState<R> {
         if self.machine.granted() != [Effect::Start] {
             return;
         }
-        self.context.metrics.slot_waited(class.word(), since.elapsed());
+        self.context.metrics.slot_wait(class.word(), since.elapsed());
         self.passes += 1;
         let number = self.passes;
         let in_flight = InFlight { object: object.clone(), work: work.clone(), trigger: self.trigger.clone() };
@@ -448,7 +449,7 @@ impl<R: Reconciler> ObjectState<R> {
                 let exhausted = self.machine.phase() == Phase::Waiting(super::machine::Patience::Exhausted);
                 error!(key = %self.key, reason = failure.reason, attempts = self.machine.attempts(), exhausted,
                     error = %failure.message, "pass failed");
-                self.context.events.warn(in_flight.object.as_ref(), failure.reason, &failure.message);
+                self.context.warn_about(in_flight.object.as_ref(), failure.reason, &failure.message);
                 self.settle(&in_flight, Settled::Failed { failure: &failure, exhausted }, &moment);
             }
         }
@@ -533,6 +534,9 @@ impl<R: Reconciler> ObjectState<R> {
             Ok(object) => {
                 let lag = self.lane.written(self.context.options.status_min_interval, now);
                 self.context.metrics.status_lag(lag);
+                if let Some((old, state)) = self.snapshot() {
+                    self.context.reconciler.status_written(&self.key, &old, &object, &state);
+                }
                 self.accept(Arc::new(*object), false);
                 self.look(myself);
             }

@@ -3,6 +3,7 @@
 //! Everything the actor calls between passes is synchronous and pure (`seen`, `fold`, `look`, `settle`,
 //! `status`); only [`Reconciler::reconcile`] does IO, in a task of its own, with a permit.
 
+use kube::Resource as _;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -193,6 +194,9 @@ pub trait Reconciler: Sized + Send + Sync + 'static {
 
     /// The merge patch of `status` (without the `status` key) that makes it true, or nothing if it is.
     fn status(&self, object: &Self::Object, state: &Self::State, moment: &Moment) -> Option<Value>;
+
+    /// A status patch has been written: `old` is the object as it was known, `new` as the server answered.
+    fn status_written(&self, _key: &ObjectKey, _old: &Self::Object, _new: &Self::Object, _state: &Self::State) {}
 
     /// The status patch of an object that cannot be decoded.
     fn broken_status(&self, broken: &Broken, moment: &Moment) -> Value;

@@ -3,6 +3,7 @@
 //! It takes the raw watch events, keeps one actor per key, supervises them (default supervision would end
 //! the operator with the first actor that dies) and owns the slot queue and the gate. It does no IO.
 
+use kube::Resource as _;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError};
@@ -301,7 +302,7 @@ impl<R: Reconciler> RegistryState<R> {
     /// A child died: log, count, decide.
     fn died(&mut self, myself: &Myself<R>, key: &ObjectKey, reason: &str) {
         self.queue.withdraw(key);
-        self.context.metrics.actor_restarted("object");
+        self.context.metrics.actor_restart("object");
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.actor = None;
         let verdict = entry.deaths.decide(Instant::now());
@@ -390,7 +391,8 @@ impl<R: Reconciler> RegistryState<R> {
     }
 
     fn measure(&self) {
-        self.context.metrics.queue(self.context.reconciler.model(), self.queue.depth(), self.queue.in_use());
+        self.context.metrics.queue_depth(self.context.reconciler.model(), self.queue.depth());
+        self.context.metrics.slots_in_use(self.queue.in_use());
     }
 
     fn answer_drain(&mut self) {

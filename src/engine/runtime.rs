@@ -143,7 +143,7 @@ async fn follow_leadership<R: Reconciler>(context: Arc<Context<R>>, registry: Ac
     let mut changes = context.cluster.leadership().changes();
     loop {
         let leading = *changes.borrow_and_update();
-        context.metrics.leading(leading);
+        context.metrics.leader(leading);
         if registry.cast(RegistryMessage::Leading(leading)).is_err() || changes.changed().await.is_err() {
             return;
         }

@@ -1,5 +1,6 @@
 //! The watches around the Sites: which kinds, pruned how, mapped to which Site's facts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
-use kube::Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::facts::{ChildFact, ClaimFact, Fact, Ownership, StatefulSetFact, WatchedKind, generated, label_hash};
 use super::objects::{api_kind, every_policy_kind};
@@ -91,12 +92,16 @@ fn children(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
         }
         WatchEvent::Seen { object, .. } => {
             let key = ChildKey::new(kind.clone(), object.name.clone());
-            let site = site_of(object.namespace.as_deref(), object.labels.get(labels::ID));
             let fact = Fact::Child(key, fact_of(&object, with_generation, lists.0));
-            site.map(|site| SourceEvent::Fact { key: site, fact, spawn: true }).into_iter().collect()
+            sites_of(object.namespace.as_deref(), &object.labels, &object.owner_references)
+                .map(|site| SourceEvent::Fact { key: site, fact: fact.clone(), spawn: true })
+                .collect()
         }
-        WatchEvent::Gone { namespace, name, uid, labels } => {
-            gone(namespace.as_deref(), &labels, ChildKey::new(kind.clone(), name), uid)
+        WatchEvent::Gone { namespace, name, uid, labels, owner_references } => {
+            let fact = Fact::ChildGone(ChildKey::new(kind.clone(), name), uid);
+            sites_of(namespace.as_deref(), &labels, &owner_references)
+                .map(|site| SourceEvent::Fact { key: site, fact: fact.clone(), spawn: false })
+                .collect()
         }
         WatchEvent::Broken { .. } => Vec::new(),
         WatchEvent::Synced => listed(WatchedKind::Children(kind.clone()), lists.0),
@@ -146,16 +151,24 @@ where
         }
         WatchEvent::Seen { object, .. } => {
             let meta = object.meta();
-            let id = meta.labels.as_ref().and_then(|all| all.get(labels::ID));
-            let Some(site) = site_of(meta.namespace.as_deref(), id) else { return Vec::new() };
             let key = ChildKey::new(kind.clone(), meta.name.clone().unwrap_or_default());
             let fact = ChildFact::of(meta, generated(&kind), lists.0);
-            // Only the object that bears the Site's own name is its claim or its pods' set.
-            let fact = if key.name == site.name() { full(key, fact, &object) } else { Fact::Child(key, fact) };
-            vec![SourceEvent::Fact { key: site, fact, spawn: true }]
+            let none = BTreeMap::new();
+            let owners = meta.owner_references.as_deref().unwrap_or_default();
+            sites_of(meta.namespace.as_deref(), meta.labels.as_ref().unwrap_or(&none), owners)
+                .map(|site| {
+                    let (key, fact) = (key.clone(), fact.clone());
+                    // Only the object that bears the Site's own name is its claim or its pods' set.
+                    let fact = if key.name == site.name() { full(key, fact, &object) } else { Fact::Child(key, fact) };
+                    SourceEvent::Fact { key: site, fact, spawn: true }
+                })
+                .collect()
         }
-        WatchEvent::Gone { namespace, name, uid, labels } => {
-            gone(namespace.as_deref(), &labels, ChildKey::new(kind.clone(), name), uid)
+        WatchEvent::Gone { namespace, name, uid, labels, owner_references } => {
+            let fact = Fact::ChildGone(ChildKey::new(kind.clone(), name), uid);
+            sites_of(namespace.as_deref(), &labels, &owner_references)
+                .map(|site| SourceEvent::Fact { key: site, fact: fact.clone(), spawn: false })
+                .collect()
         }
         WatchEvent::Broken { .. } => Vec::new(),
         WatchEvent::Synced => listed(WatchedKind::Children(kind.clone()), lists.0),
@@ -171,14 +184,18 @@ fn pods(cluster: &Cluster, spec: WatchSpec) -> Source {
         }
         WatchEvent::Seen { object, .. } => {
             let pod = PodFact::from(&object);
-            site_of(object.metadata.namespace.as_deref(), pod.site_id.as_ref())
-                .map(|site| SourceEvent::Fact { key: site, fact: Fact::Pod(Box::new(pod), lists.0), spawn: true })
-                .into_iter()
+            let none = BTreeMap::new();
+            let all = object.metadata.labels.as_ref().unwrap_or(&none);
+            sites_of(object.metadata.namespace.as_deref(), all, &[])
+                .map(|site| SourceEvent::Fact {
+                    key: site,
+                    fact: Fact::Pod(Box::new(pod.clone()), lists.0),
+                    spawn: true,
+                })
                 .collect()
         }
-        WatchEvent::Gone { namespace, uid, labels, .. } => site_of(namespace.as_deref(), labels.get(labels::ID))
-            .map(|site| SourceEvent::Fact { key: site, fact: Fact::PodGone(uid), spawn: false })
-            .into_iter()
+        WatchEvent::Gone { namespace, uid, labels, .. } => sites_of(namespace.as_deref(), &labels, &[])
+            .map(|site| SourceEvent::Fact { key: site, fact: Fact::PodGone(uid.clone()), spawn: false })
             .collect(),
         WatchEvent::Broken { .. } => Vec::new(),
         WatchEvent::Synced => listed(WatchedKind::Pods, lists.0),
@@ -237,21 +254,19 @@ fn listed(kind: WatchedKind, list: u32) -> Vec<SourceEvent<Fact>> {
     vec![SourceEvent::Everyone(Fact::Listed(kind, list)), SourceEvent::Synced]
 }
 
-fn gone(
+/// The Sites that an object concerns: the one that its label names (an id is a valid label value, so the label is
+/// the id), and the one that owns it, should somebody have edited the label.
+fn sites_of(
     namespace: Option<&str>,
-    all: &std::collections::BTreeMap<String, String>,
-    key: ChildKey,
-    uid: String,
-) -> Vec<SourceEvent<Fact>> {
-    site_of(namespace, all.get(labels::ID))
-        .map(|site| SourceEvent::Fact { key: site, fact: Fact::ChildGone(key, uid), spawn: false })
-        .into_iter()
-        .collect()
-}
-
-/// The Site that a label names: an id is a valid label value, so the label is the id.
-fn site_of(namespace: Option<&str>, id: Option<&String>) -> Option<ObjectKey> {
-    id.filter(|id| !id.is_empty()).map(|id| ObjectKey::new(namespace.unwrap_or_default(), id))
+    all: &BTreeMap<String, String>,
+    owners: &[OwnerReference],
+) -> impl Iterator<Item = ObjectKey> {
+    let owner = owners.iter().filter(|owner| owner.kind == "Site").map(|owner| owner.name.as_str());
+    let names: BTreeSet<&str> = all.get(labels::ID).map(String::as_str).into_iter().chain(owner).collect();
+    let namespace = namespace.unwrap_or_default();
+    let keys: Vec<ObjectKey> =
+        names.into_iter().filter(|name| !name.is_empty()).map(|name| ObjectKey::new(namespace, name)).collect();
+    keys.into_iter()
 }
 
 fn fact_of(object: &Metadata, with_generation: bool, list: u32) -> ChildFact {

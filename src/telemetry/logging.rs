@@ -45,13 +45,13 @@ pub enum LoggingError {
     Filter(#[from] tracing_subscriber::filter::ParseError),
 }
 
-/// Begins to log, to standard error. `RUST_LOG`, where set, is added to the filter.
+/// Begins to log, to standard output. `RUST_LOG`, where set, is added to the filter.
 pub fn init(options: &LogOptions) -> Result<(), LoggingError> {
     let filter = filter(options, std::env::var("RUST_LOG").ok().as_deref())?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
-        .with_writer(std::io::stderr)
+        .with_writer(std::io::stdout)
         .with_target(true);
     if options.json {
         let json = builder.json().flatten_event(true).with_current_span(true).with_span_list(false);
