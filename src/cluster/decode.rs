@@ -97,7 +97,10 @@ pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String>
 }
 
 fn described(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
-    format!("{}: {}", error.path(), without_value(&error.inner().to_string()))
+    let message = without_value(&error.inner().to_string());
+    // The place in the text says nothing to people who never see the text.
+    let message = message.rfind(" at line ").map_or(message.as_str(), |at| &message[..at]);
+    format!("{}: {message}", error.path())
 }
 
 /// serde's message without what was found: `invalid type: string "x", expected u32` becomes
@@ -141,6 +144,12 @@ mod tests {
         for (message, expected) in cases {
             assert_eq!(without_value(message), expected);
         }
+    }
+
+    #[test]
+    fn an_answer_names_the_place() {
+        let error = from_bytes::<ConfigMap>(br#"{"data": {"a": 3}}"#).unwrap_err();
+        assert_eq!(error, "data.a: invalid type: integer, expected a string");
     }
 
     #[test]

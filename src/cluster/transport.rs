@@ -139,7 +139,8 @@ impl Transport {
             verb = traits.call.verb(),
             kind = traits.call.kind(),
             namespace = traits.call.namespace(),
-            name = traits.call.name(),
+            // Not `name`: in JSON lines that is the span's own.
+            object = traits.call.name(),
             code = tracing::field::Empty,
         );
         let road = Arc::clone(&self.road);

@@ -265,20 +265,25 @@ where
     async fn recover(&mut self, error: &watcher::Error) {
         self.metrics.watch_restart(&self.kind);
         let text = plain(error);
-        let delay = self.backoff.next(Instant::now(), rand::rng().random_range(0.5..1.0));
+        let streaming = self.config.initial_list_strategy == InitialListStrategy::StreamingList;
+        let remedy = remedy(error, self.synced, streaming);
+        // The change to paged lists happens once in the life of a watch: no reason to wait.
+        let delay = match remedy {
+            Remedy::PagedLists => Duration::ZERO,
+            _ => self.backoff.next(Instant::now(), rand::rng().random_range(0.5..1.0)),
+        };
         if self.said == text {
             tracing::debug!(kind = %self.kind, error = %text, ?delay, "the watch failed again");
         } else {
             tracing::warn!(kind = %self.kind, error = %text, ?delay, "the watch failed, it begins again");
             self.said = text;
         }
-        match remedy(error, self.synced, self.config.initial_list_strategy == InitialListStrategy::StreamingList) {
+        match remedy {
             Remedy::Resume => {}
             Remedy::BeginAnew => self.begin_anew(),
             Remedy::PagedLists => {
-                // Happens once in the life of a watch: no reason to wait.
                 self.config.initial_list_strategy = InitialListStrategy::ListWatch;
-                return self.begin_anew();
+                self.begin_anew();
             }
         }
         tokio::time::sleep(delay).await;
