@@ -132,6 +132,7 @@ fn validation(rule: &Rule) -> Option<ValidationRule> {
     Some(ValidationRule {
         rule: rule.cel.clone()?,
         message: Some(rule.message.to_owned()),
+        field_path: rule.at.is_empty().then(|| format!(".{}", rules::ROOT_FIELD)),
         optional_old_self: (rule.binds == Binds::New).then_some(true),
         ..ValidationRule::default()
     })

@@ -62,6 +62,9 @@ impl std::fmt::Display for Violation {
     }
 }
 
+/// Field that a rule over the whole object is reported at.
+pub const ROOT_FIELD: &str = "spec.id";
+
 /// Rules that a Site breaks, whenever it was written. Empty for a valid Site; sorted by field.
 #[must_use]
 pub fn violations(site: &Site) -> Vec<Violation> {
@@ -318,6 +321,7 @@ fn broken(site: &Site, bind: &[Binds]) -> Vec<Violation> {
     for rule in rules().iter().filter(|rule| bind.contains(&rule.binds)) {
         for (field, value) in found(&object, rule.at) {
             if !(rule.holds)(value) {
+                let field = if field.is_empty() { ROOT_FIELD.to_owned() } else { field };
                 violations.push(Violation { field, message: rule.message.to_owned() });
             }
         }
