@@ -119,6 +119,11 @@ fn constrain(schema: &mut JSONSchemaProps) {
             Bound::Length(most) => place.max_length = Some(i64::from(most)),
             Bound::Items(most) => place.max_items = Some(i64::from(most)),
             Bound::Properties(most) => place.max_properties = Some(i64::from(most)),
+            Bound::Least(least) => place.minimum = Some(f64::from(least)),
+            Bound::TextOrNumber => {
+                place.type_ = None;
+                place.x_kubernetes_int_or_string = Some(true);
+            }
         }
     }
     for rule in rules::rules() {
@@ -132,6 +137,7 @@ fn validation(rule: &Rule) -> Option<ValidationRule> {
     Some(ValidationRule {
         rule: rule.cel.clone()?,
         message: Some(rule.message.to_owned()),
+        field_path: rule.at.is_empty().then(|| format!(".{}", rules::ROOT_FIELD)),
         optional_old_self: (rule.binds == Binds::New).then_some(true),
         ..ValidationRule::default()
     })
