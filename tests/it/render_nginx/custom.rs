@@ -91,3 +91,18 @@ async fn a_private_application_is_behind_the_access_rule_and_a_public_one_is_not
     let asked = public.request("GET", "/user1/board/x", &["Authorization: Bearer eyJhbGciOi"]).await.json();
     assert_eq!(asked["headers"]["authorization"], Value::Null, "a provider's token would open other sites");
 }
+
+#[tokio::test]
+async fn a_web_socket_reaches_the_application_and_an_application_that_is_down_does_not_answer_for_us() {
+    let world = board().await;
+    let upgrade = [VIEWER, "Upgrade: websocket", "Sec-WebSocket-Key: x"];
+    let asked = world.request("GET", "/user1/board/live", &upgrade).await.json();
+    assert_eq!(asked["headers"]["upgrade"][0], "websocket");
+    assert_eq!(asked["headers"]["connection"], serde_json::json!(["upgrade"]));
+
+    let down = World::start_without("dashboard", &["custom"], |_| {}).await;
+    let answer = down.request("GET", "/user1/board/", &[VIEWER]).await;
+    assert_eq!((answer.status, answer.header("retry-after").as_str()), (503, "5"));
+    assert!(answer.text().contains("Temporarily unavailable"));
+    assert_eq!(down.get("/user1/board/s/api/x").await.json()["server"], "api");
+}

@@ -61,8 +61,7 @@ async fn nobody_can_answer_for_the_api() {
     ];
     assert_eq!(world.request("GET", "/team/plans/page.html", &forged).await.status, 401);
     // An upgrade or a range must not reach the question itself.
-    let upgrade =
-        ["Connection: Upgrade", "Upgrade: websocket", "Cookie: viewer=1", "Range: bytes=0-1"];
+    let upgrade = ["Connection: Upgrade", "Upgrade: websocket", "Cookie: viewer=1", "Range: bytes=0-1"];
     assert_eq!(world.request("GET", "/team/plans/page.html", &upgrade).await.status, 206);
 }
 

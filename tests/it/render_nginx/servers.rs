@@ -44,6 +44,11 @@ async fn each_server_gets_the_bytes_and_no_forged_identity() {
     }
     let put = world.put("/docs/fdb/s/api/v2/files/x", "body of a file").await.json();
     assert_eq!((put["method"].as_str(), put["body"].as_str()), (Some("PUT"), Some("body of a file")));
+    world.forbid_buffering();
+    let big = "x".repeat(20 << 20);
+    for path in ["/docs/fdb/s/api/v2/files/x", "/docs/fdb/s/dav/x"] {
+        assert_eq!(world.put(path, &big).await.json()["bytes"], big.len());
+    }
 }
 
 #[tokio::test]
@@ -84,4 +89,30 @@ async fn probes_ask_the_servers_and_nothing_else_is_there() {
     for path in ["/healthz", "/readyz", "/idpz"] {
         assert_eq!(world.get(path).await.status, 404, "{path} is not public");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_said_to_be_so_in_the_callers_language() {
+    let world = World::start_without("docs", &["api", "oauth2", "dav"], |_| {}).await;
+    world.write("index.html", b"hello");
+    for path in ["/docs/fdb/s/api/v2/files/", "/docs/fdb/s/dav/x"] {
+        let answer = world.get(path).await;
+        assert_eq!((answer.status, answer.header("retry-after").as_str()), (503, "5"), "{path}");
+        assert_eq!(answer.json()["message"], "temporarily unavailable");
+    }
+    let login = world.get("/docs/fdb/oauth2/start?rd=/docs/fdb/").await;
+    assert_eq!(login.status, 503);
+    assert!(login.text().contains("Temporarily unavailable"));
+    assert_eq!(world.get("/docs/fdb/").await.text(), "hello", "a public page needs none of them");
+    assert_eq!(world.probe("/healthz").await, 200);
+    for path in ["/readyz", "/idpz", "/readyz/site-webdav"] {
+        assert!(world.probe(path).await >= 500, "{path}");
+    }
+    assert_eq!(world.probe("/readyz/site-admin").await, 200, "only the broken one is unready");
+
+    let private = World::start_without("shared", &["api"], |_| {}).await;
+    private.write("index.html", b"private words");
+    let answer = private.request("GET", "/team/plans/", &["Cookie: viewer=1"]).await;
+    assert_eq!(answer.status, 503, "nobody decides, so nobody reads");
+    assert!(!answer.text().contains("private words"));
 }

@@ -32,6 +32,11 @@ pub struct World {
 impl World {
     /// Renders a Site of `tests/render/sites` after a change and starts nginx on it.
     pub async fn start(name: &str, change: impl FnOnce(&mut Site)) -> Self {
+        Self::start_without(name, &[], change).await
+    }
+
+    /// The same, with some of the servers behind nginx down.
+    pub async fn start_without(name: &str, down: &[&str], change: impl FnOnce(&mut Site)) -> Self {
         let sites = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/render/sites");
         let text = std::fs::read_to_string(sites.join(format!("{name}.yaml"))).unwrap();
         let mut site: Site = serde_saphyr::from_str(&text).unwrap();
@@ -55,7 +60,8 @@ impl World {
             ("listen 8081;".to_owned(), format!("listen 127.0.0.1:{probe};")),
         ];
         for (stub, port) in STUBS {
-            replaced.push((format!("127.0.0.1:{port} "), format!("127.0.0.1:{} ", serve(stub).await)));
+            let there = if down.contains(&stub) { free_port().await } else { serve(stub).await };
+            replaced.push((format!("127.0.0.1:{port} "), format!("127.0.0.1:{there} ")));
         }
         for (name, text) in desired.files.data.unwrap() {
             let text = replaced.iter().fold(text, |text, (from, to)| text.replace(from, to));
@@ -89,6 +95,13 @@ impl World {
         let path = self.content(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
+    }
+
+    /// Takes nginx's temporary folders away: whatever it wants to keep on the way fails from now on.
+    pub fn forbid_buffering(&self) {
+        let tmp = self.folder.path().join("tmp");
+        std::fs::remove_dir_all(&tmp).unwrap();
+        std::fs::write(tmp, "").unwrap();
     }
 
     /// A request to the front door with the given lines of header.
@@ -256,13 +269,14 @@ async fn answer(name: &'static str, request: Request) -> Response<Body> {
             response = response.status(StatusCode::NOT_FOUND);
         }
     }
-    let body = to_bytes(body, 1 << 20).await.unwrap();
+    let body = to_bytes(body, 64 << 20).await.unwrap();
     let value = json!({
         "server": name,
         "method": parts.method.as_str(),
         "target": parts.uri.to_string(),
         "headers": headers,
-        "body": String::from_utf8_lossy(&body),
+        "body": String::from_utf8_lossy(&body[..body.len().min(100)]),
+        "bytes": body.len(),
     });
     response.body(Body::from(value.to_string())).unwrap()
 }
