@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub use super::changed_paths::{PathChange, changed_paths};
 use super::labels;
-use super::site::{Application, Site};
+use super::site::{Application, Handled, Site};
 
 /// The properties whose change makes work: the prefixes of LIFE-02, and the tokens, because a rotated master
 /// token must reach the pods. A change below one of them counts.
@@ -89,6 +89,29 @@ pub enum Recorded {
 #[must_use]
 pub fn recorded(site: &Site, handled: &str) -> Recorded {
     recorded_in(&FORMS, site, handled)
+}
+
+/// What a Site needs, measured against the record of its last pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing.
+    Nothing,
+    /// The record is in an older release's form: it is written anew, without a pass and without a restart.
+    Record,
+    /// A pass with a restart.
+    Work,
+}
+
+/// Compares a Site with the record of its last pass, in whichever known form that is (LIFE-02, LIFE-09).
+#[must_use]
+pub fn due(site: &Site, handled: &Handled) -> Due {
+    let request = upgrade_request(site);
+    match recorded(site, &handled.digest) {
+        _ if request.is_some() && request != handled.upgrade_request => Due::Work,
+        Recorded::Different => Due::Work,
+        Recorded::OlderForm => Due::Record,
+        Recorded::Current => Due::Nothing,
+    }
 }
 
 /// One way of making a digest. A release that changes the canonical form adds one in front.
@@ -315,6 +338,20 @@ mod tests {
         assert!(!none.due(&with("1")) && !with("1").due(&with("1")));
         assert_eq!(stamp(&with("1")), format!("{}/1", none.digest));
         assert!(stamp(&none).ends_with('/'));
+    }
+
+    #[test]
+    fn due_against_the_record() {
+        let mut site = configured(&json!({}));
+        let mut handled =
+            Handled { digest: digest(&site), upgrade_request: Some("1".to_owned()), ..Handled::default() };
+        assert_eq!(due(&site, &handled), Due::Nothing, "a removed request");
+        site.metadata.annotations = Some([(labels::UPGRADE_REQUEST.to_owned(), "2".to_owned())].into());
+        assert_eq!(due(&site, &handled), Due::Work);
+        handled.upgrade_request = Some("2".to_owned());
+        assert_eq!(due(&site, &handled), Due::Nothing);
+        handled.digest = "v0:x".to_owned();
+        assert_eq!(due(&site, &handled), Due::Work);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// What a person asked for. `metadata.name` equals [`SiteSpec::id`].
+/// What a person asked for.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[kube(
     group = "sites.ecmwf.int",
@@ -26,7 +26,7 @@ use serde_json::Value;
 )]
 #[serde(remote = "Self")]
 pub struct SiteSpec {
-    /// Identity of the Site for its whole life; also the name of its objects.
+    /// Identity of the Site for its whole life, equal to `metadata.name`; also the name of its objects.
     pub id: String,
     /// User id, e-mail address or subject of the person who owns the Site. Any text.
     pub owner: String,

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::duration::Period;
 
 /// The whole file.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The operator's own behaviour.
@@ -39,7 +40,7 @@ pub struct Settings {
 }
 
 /// `operator`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct Operator {
     /// Sites worked on at the same time. Default 5.
@@ -74,7 +75,7 @@ pub struct Operator {
     pub dependency_log_level: String,
     /// Level of our own log lines. Default `INFO`.
     pub log_level: String,
-    /// `json` or `text`. Default `json`.
+    /// How log lines look: one JSON object a line, or text for a person at a terminal. Default `json`.
     pub log_format: LogFormat,
 }
 
@@ -103,7 +104,7 @@ impl Default for Operator {
 }
 
 /// How log lines look.
-#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// One JSON object a line.
@@ -114,7 +115,7 @@ pub enum LogFormat {
 
 /// `operator.volume_label`: after a create, a random moment between two bounds lets the claim bind and
 /// spreads the load; after an update a fixed time.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct VolumeLabel {
     /// Earliest after a create. Default 20 s.
@@ -132,7 +133,7 @@ impl Default for VolumeLabel {
 }
 
 /// `operator.lease`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lease {
     /// Only the replica that holds the Lease writes. Default true.
@@ -160,7 +161,7 @@ impl Default for Lease {
 }
 
 /// `kubernetes`.
-#[derive(Deserialize, Clone, Debug, Default)]
+#[derive(Deserialize, JsonSchema, Clone, Debug, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Kubernetes {
     /// Class of the content volumes; absent means the cluster's default class.
@@ -176,7 +177,7 @@ pub struct Kubernetes {
 }
 
 /// `routing`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
     /// Which kind of route a Site gets. Default `ingress`.
@@ -197,7 +198,7 @@ pub struct Routing {
 }
 
 /// Kind of route.
-#[derive(Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum RoutingMode {
     /// NGINX Ingress Controller, mergeable minions.
@@ -208,7 +209,7 @@ pub enum RoutingMode {
 }
 
 /// `routing.ingress`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct IngressRouting {
     /// `spec.ingressClassName`. Default `nginx`.
@@ -224,7 +225,7 @@ impl Default for IngressRouting {
 }
 
 /// `routing.gateway`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewayRouting {
     /// Gateway that routes attach to. Default `sites-gateway`.
@@ -252,7 +253,7 @@ impl Default for GatewayRouting {
 }
 
 /// Controller whose policies are written.
-#[derive(Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum GatewayProvider {
     /// Plain Gateway API: no policy objects.
@@ -265,7 +266,7 @@ pub enum GatewayProvider {
 }
 
 /// `site`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct SiteDefaults {
     /// Pods of an enabled Site. Default 1.
@@ -308,7 +309,7 @@ impl Default for SiteDefaults {
 }
 
 /// Kubernetes quantities.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// CPU. Default `500m`.
@@ -324,15 +325,16 @@ impl Default for Limits {
 }
 
 /// `session`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Root of every derived secret. Changing it signs everybody out at each Site's next change.
+    #[schemars(with = "String")]
     pub secret_key: SecretString,
 }
 
 /// `oidc`: rendering never asks the network, so the provider's addresses are settings.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Oidc {
     /// Issuer, as in its tokens.
@@ -340,6 +342,7 @@ pub struct Oidc {
     /// Client of all sites.
     pub client_id: String,
     /// Its secret.
+    #[schemars(with = "String")]
     pub client_secret: SecretString,
     /// Authorization endpoint.
     pub login_url: String,
@@ -364,15 +367,16 @@ fn default_groups_claim() -> String {
 }
 
 /// `redis`.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Redis {
     /// `redis://` or `rediss://` address; may carry credentials.
+    #[schemars(with = "String")]
     pub url: SecretString,
 }
 
 /// `migration`.
-#[derive(Deserialize, Clone, Debug, Default)]
+#[derive(Deserialize, JsonSchema, Clone, Debug, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Migration {
     /// Adds the mirror container to every Site. Default false.
