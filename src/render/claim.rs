@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::context::Context;
 use super::error::RenderError;
-use super::quantity::{smaller, thousandths};
+use super::quantity::Amount;
 
 /// `<id>`: the content.
 pub fn claim(context: &Context<'_>) -> Result<PersistentVolumeClaim, RenderError> {
@@ -22,26 +22,26 @@ pub fn claim(context: &Context<'_>) -> Result<PersistentVolumeClaim, RenderError
 
 fn spec(context: &Context<'_>) -> Result<PersistentVolumeClaimSpec, RenderError> {
     let kubernetes = &context.settings.kubernetes;
-    let quota = format!("{}Gi", context.quota());
+    let quota = quota(context)?;
     let Some(volume) = &context.observed.volume else {
         return Ok(PersistentVolumeClaimSpec {
             access_modes: Some(vec![
                 kubernetes.storage_access_mode.clone().unwrap_or_else(|| "ReadWriteOnce".to_owned()),
             ]),
-            resources: Some(request(&quota)),
+            resources: Some(request(quota)),
             storage_class_name: kubernetes.storage_class.clone(),
             ..PersistentVolumeClaimSpec::default()
         });
     };
-    if thousandths(&volume.capacity).is_none() {
-        return Err(RenderError::field(
+    let capacity = Amount::parse(&volume.capacity).ok_or_else(|| {
+        RenderError::field(
             format!("PersistentVolume/{}: spec.capacity.storage", volume.volume_name),
             format!("{:?} is not a quantity", volume.capacity),
-        ));
-    }
+        )
+    })?;
     Ok(PersistentVolumeClaimSpec {
         access_modes: Some(volume.access_modes.clone()),
-        resources: Some(request(smaller(&quota, &volume.capacity))),
+        resources: Some(request(quota.min(capacity))),
         // Empty, not absent: a volume without a class is never bound by a claim that the default class was added to.
         storage_class_name: Some(volume.storage_class.clone().unwrap_or_default()),
         volume_mode: volume.volume_mode.clone(),
@@ -50,9 +50,14 @@ fn spec(context: &Context<'_>) -> Result<PersistentVolumeClaimSpec, RenderError>
     })
 }
 
-fn request(storage: &str) -> VolumeResourceRequirements {
+fn quota(context: &Context<'_>) -> Result<Amount, RenderError> {
+    Amount::parse(&format!("{}Gi", context.quota()))
+        .ok_or_else(|| RenderError::field("spec.configuration.quota", "give a number of Gi, at least 1"))
+}
+
+fn request(storage: Amount) -> VolumeResourceRequirements {
     VolumeResourceRequirements {
-        requests: Some(BTreeMap::from([("storage".to_owned(), Quantity(storage.to_owned()))])),
+        requests: Some(BTreeMap::from([("storage".to_owned(), Quantity(storage.canonical()))])),
         ..VolumeResourceRequirements::default()
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use crate::domain::application::Builtin;
 use crate::render::context::Context;
 use crate::render::error::RenderError;
-use crate::render::quantity::{smaller, thousandths};
+use crate::render::quantity::Amount;
 
 /// What a custom application asks for, unless its limits are lower.
 const CUSTOM_CPU: &str = "10m";
@@ -32,26 +32,22 @@ pub fn built_in(builtin: Builtin) -> ResourceRequirements {
 pub fn custom(context: &Context<'_>) -> Result<ResourceRequirements, RenderError> {
     let own = context.site.spec.configuration.settings.resource_limits.as_ref();
     let platform = &context.settings.site.custom_limits;
-    let cpu = match own.and_then(|limits| limits.cpu.as_deref()) {
-        Some(cpu) => checked("cpu", cpu)?,
-        None => platform.cpu.as_str(),
-    };
-    let memory = match own.and_then(|limits| limits.memory.as_deref()) {
-        Some(memory) => checked("memory", memory)?,
-        None => platform.memory.as_str(),
-    };
+    let cpu = limit("cpu", own.and_then(|limits| limits.cpu.as_deref()), &platform.cpu)?;
+    let memory = limit("memory", own.and_then(|limits| limits.memory.as_deref()), &platform.memory)?;
     // A request above the limit is refused by the API server.
-    Ok(requirements((smaller(CUSTOM_CPU, cpu), smaller(CUSTOM_MEMORY, memory)), (cpu, memory)))
+    let request = |usual: &str, limit: Amount| Amount::parse(usual).unwrap_or(limit).min(limit).canonical();
+    Ok(requirements(
+        (&request(CUSTOM_CPU, cpu), &request(CUSTOM_MEMORY, memory)),
+        (&cpu.canonical(), &memory.canonical()),
+    ))
 }
 
-fn checked<'a>(name: &str, quantity: &'a str) -> Result<&'a str, RenderError> {
-    if thousandths(quantity).is_some_and(|value| value > 0) {
-        return Ok(quantity);
-    }
-    Err(RenderError::field(
-        format!("spec.configuration.settings.resource_limits.{name}"),
-        "give a quantity above zero, such as 500m for CPU or 512Mi for memory",
-    ))
+fn limit(name: &str, own: Option<&str>, platform: &str) -> Result<Amount, RenderError> {
+    let rule = "give a quantity above zero, such as 500m for CPU or 512Mi for memory";
+    Amount::parse(own.unwrap_or(platform)).filter(|amount| !amount.is_zero()).ok_or_else(|| match own {
+        Some(_) => RenderError::field(format!("spec.configuration.settings.resource_limits.{name}"), rule),
+        None => RenderError::setting(format!("site.custom_limits.{name}"), rule),
+    })
 }
 
 fn requirements(requests: (&str, &str), limits: (&str, &str)) -> ResourceRequirements {

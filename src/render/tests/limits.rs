@@ -72,6 +72,21 @@ fn quantities_and_images_are_checked() {
     assert!(error.to_string().starts_with("spec.configuration.applications[site-custom].image"), "{error}");
 }
 
+/// The API server would store another text than ours, and the object would never equal its rendering.
+#[test]
+fn quantities_are_rendered_as_they_are_stored() {
+    let mut site = site("dashboard");
+    site.spec.configuration.quota = Some(2048);
+    site.spec.configuration.settings.resource_limits =
+        Some(ResourceLimits { cpu: Some("0.5".to_owned()), memory: Some("1024Mi".to_owned()) });
+    let desired = render(&site, &settings(), &observed()).unwrap();
+    assert_eq!(desired.claim.spec.unwrap().resources.unwrap().requests.unwrap()["storage"].0, "2Ti");
+    let spec = desired.stateful_set.spec.unwrap().template.spec.unwrap();
+    let custom = spec.containers.iter().find(|container| container.name == "site-custom").unwrap();
+    let limits = custom.resources.as_ref().unwrap().limits.as_ref().unwrap();
+    assert_eq!((limits["cpu"].0.as_str(), limits["memory"].0.as_str()), ("500m", "1Gi"));
+}
+
 #[test]
 fn a_retained_volume_is_asked_for_as_it_is() {
     let volume = |capacity: &str, class: Option<&str>| Observed {
