@@ -46,7 +46,7 @@ pub struct Options {
     pub profile: Profile,
     /// Whether the API server logs each request (see [`Cluster::audit_log`]).
     pub audit: bool,
-    /// The folder of the cluster, removed with it; a new temporary one by default.
+    /// The folder of the cluster, removed with it: one that nothing used before. A temporary one by default.
     pub dir: Option<PathBuf>,
 }
 
@@ -179,9 +179,6 @@ fn try_start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
         Some(dir) => dir.clone(),
         None => temporary_dir(),
     };
-    if dir.exists() {
-        fs::remove_dir_all(&dir).with_context(|| format!("clearing {}", dir.display()))?;
-    }
     fs::create_dir_all(dir.join("log"))?;
     let sweeper = Sweeper::start(&dir)?;
 

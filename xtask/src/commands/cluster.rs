@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -77,6 +77,11 @@ fn background() -> Background {
     Background::new("cluster", &paths::state())
 }
 
+/// Points to the folder of the running cluster.
+fn link() -> PathBuf {
+    paths::state().join("cluster")
+}
+
 fn ready_file() -> PathBuf {
     paths::state().join("kubeconfig")
 }
@@ -106,6 +111,13 @@ pub fn up(which: Which) -> Result<PathBuf> {
 /// Ends the cluster.
 pub fn down() -> Result<()> {
     let ran = background().stop(Duration::from_secs(20))?;
+    let end = Instant::now() + Duration::from_secs(10);
+    while link().exists() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for file in [link(), ready_file()] {
+        fs::remove_file(file).ok();
+    }
     println!("cluster: {}", if ran { "down" } else { "was not up" });
     Ok(())
 }
@@ -133,7 +145,10 @@ fn status() -> Result<()> {
 }
 
 fn supervise(which: Which) -> Result<()> {
-    let dir = paths::state().join("cluster");
+    // A folder of its own for each run: the sweeper of an earlier one may still be about to remove that one's.
+    let dir = paths::state().join(format!("cluster-{}", std::process::id()));
+    fs::remove_file(link()).ok();
+    std::os::unix::fs::symlink(&dir, link())?;
     let options = Options {
         profile: which.profile,
         dir: Some(dir),
