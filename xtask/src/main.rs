@@ -10,11 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(
-    name = "cargo xtask",
-    about = "The project's own commands",
-    disable_help_subcommand = true
-)]
+#[command(name = "cargo xtask", about = "The project's own commands", disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -14,11 +14,7 @@ pub fn checkout() -> &'static Path {
 /// `SITES_CACHE_DIR`, else `XDG_CACHE_HOME/sites`, else `~/.cache/sites`.
 #[must_use]
 pub fn cache() -> PathBuf {
-    let set = |name: &str| {
-        env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("SITES_CACHE_DIR")
         .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("sites")))
         .or_else(|| set("HOME").map(|home| home.join(".cache/sites")))

@@ -18,13 +18,11 @@ type Order = (Command, Sender<io::Result<Child>>);
 static STARTER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
     let (orders, inbox) = mpsc::channel::<Order>();
     // If the thread cannot be made the channel is closed, and `start` says so.
-    let _ = std::thread::Builder::new()
-        .name("child-starter".into())
-        .spawn(move || {
-            for (mut command, answer) in inbox {
-                let _ = answer.send(command.spawn());
-            }
-        });
+    let _ = std::thread::Builder::new().name("child-starter".into()).spawn(move || {
+        for (mut command, answer) in inbox {
+            let _ = answer.send(command.spawn());
+        }
+    });
     Mutex::new(orders)
 });
 
@@ -32,10 +30,7 @@ static STARTER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
 #[must_use]
 pub fn tied(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
-    command
-        .args(["--pdeathsig", "KILL", "--"])
-        .arg(program)
-        .stdin(Stdio::null());
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null());
     command
 }
 
@@ -44,28 +39,18 @@ pub fn start(command: Command) -> io::Result<Child> {
     let gone = || io::Error::other("the thread that starts processes is gone");
     let (answer, result) = mpsc::channel();
     let program = command.get_program().to_owned();
-    STARTER
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .send((command, answer))
-        .map_err(|_| gone())?;
-    result
-        .recv()
-        .map_err(|_| gone())?
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound if program == "setpriv" => io::Error::new(
-                error.kind(),
-                "`setpriv` is missing: install util-linux (Linux only)",
-            ),
-            _ => error,
-        })
+    STARTER.lock().unwrap_or_else(PoisonError::into_inner).send((command, answer)).map_err(|_| gone())?;
+    result.recv().map_err(|_| gone())?.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if program == "setpriv" => {
+            io::Error::new(error.kind(), "`setpriv` is missing: install util-linux (Linux only)")
+        }
+        _ => error,
+    })
 }
 
 /// Sends a signal to a process; a process that is gone is no error.
 pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let Some(pid) = pid else {
         return Err(io::Error::other("not a process id"));
     };
@@ -88,11 +73,7 @@ impl Process {
     pub fn start(name: &str, mut command: Command, log: &Path) -> io::Result<Self> {
         let out = File::create(log)?;
         command.stderr(out.try_clone()?).stdout(out);
-        Ok(Self {
-            name: name.into(),
-            log: log.into(),
-            child: start(command)?,
-        })
+        Ok(Self { name: name.into(), log: log.into(), child: start(command)? })
     }
 
     /// The name it was given.

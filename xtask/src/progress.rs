@@ -24,9 +24,7 @@ impl Step {
         let now = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new_spinner();
-            if let Ok(style) =
-                ProgressStyle::with_template("{spinner} {prefix:<12} {elapsed:>4} {wide_msg}")
-            {
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix:<12} {elapsed:>4} {wide_msg}") {
                 bar.set_style(style);
             }
             bar.set_prefix(name.to_owned());
@@ -37,12 +35,7 @@ impl Step {
         if bar.is_none() {
             eprintln!("{name}: {what}");
         }
-        Self {
-            name: name.into(),
-            begun: now,
-            spoke: now,
-            bar,
-        }
+        Self { name: name.into(), begun: now, spoke: now, bar }
     }
 
     /// Says how far it is.
@@ -51,21 +44,13 @@ impl Step {
             bar.set_message(what.to_owned());
         } else if self.spoke.elapsed() >= PLAIN_INTERVAL {
             self.spoke = Instant::now();
-            eprintln!(
-                "{}: {what} ({} s)",
-                self.name,
-                self.begun.elapsed().as_secs()
-            );
+            eprintln!("{}: {what} ({} s)", self.name, self.begun.elapsed().as_secs());
         }
     }
 
     /// Ends the step with a last line.
     pub fn done(self, what: &str) {
-        let line = format!(
-            "{}: {what} ({:.1} s)",
-            self.name,
-            self.begun.elapsed().as_secs_f64()
-        );
+        let line = format!("{}: {what} ({:.1} s)", self.name, self.begun.elapsed().as_secs_f64());
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -60,20 +60,12 @@ const KUBERNETES: Group = Group {
     stamped: true,
 };
 
-const KWOK: Group = Group {
-    name: "kwok",
-    packages: &["sigs.k8s.io/kwok/cmd/kwok"],
-    renames: &[],
-    stamped: false,
-};
+const KWOK: Group = Group { name: "kwok", packages: &["sigs.k8s.io/kwok/cmd/kwok"], renames: &[], stamped: false };
 
 /// Folders of module `crds` from which only YAML files are taken.
 const DEFINITIONS: &[(&str, &str)] = &[
     ("sigs.k8s.io/gateway-api", "config/crd/standard"),
-    (
-        "github.com/envoyproxy/gateway",
-        "charts/gateway-helm/charts/crds/crds/generated",
-    ),
+    ("github.com/envoyproxy/gateway", "charts/gateway-helm/charts/crds/crds/generated"),
 ];
 
 /// The folder that holds one folder per built group.
@@ -85,11 +77,7 @@ pub fn store() -> PathBuf {
 /// Builds what the kwok profile needs, or finds it built.
 pub(super) fn kwok_profile() -> Result<Binaries> {
     let go = go_version()?;
-    Ok(Binaries {
-        kubernetes: built(&KUBERNETES, &go)?,
-        kwok: built(&KWOK, &go)?,
-        definitions: definitions(&go)?,
-    })
+    Ok(Binaries { kubernetes: built(&KUBERNETES, &go)?, kwok: built(&KWOK, &go)?, definitions: definitions(&go)? })
 }
 
 /// The folders that this checkout uses; the rest of the store is old.
@@ -107,9 +95,7 @@ fn go_version() -> Result<String> {
     let out = Command::new("go")
         .args(["env", "GOVERSION"])
         .output()
-        .context(
-            "`go` is missing: the local cluster is built from Go modules; install Go 1.26 or newer",
-        )?;
+        .context("`go` is missing: the local cluster is built from Go modules; install Go 1.26 or newer")?;
     ensure!(out.status.success(), "`go env GOVERSION` failed");
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
@@ -132,20 +118,8 @@ fn arguments(group: &Group) -> Vec<String> {
             flags.push_str(value);
         }
     }
-    let fixed = [
-        "build",
-        "-v",
-        "-trimpath",
-        "-mod=readonly",
-        "-buildvcs=false",
-        "-ldflags",
-    ];
-    fixed
-        .iter()
-        .map(ToString::to_string)
-        .chain([flags])
-        .chain(group.packages.iter().map(ToString::to_string))
-        .collect()
+    let fixed = ["build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags"];
+    fixed.iter().map(ToString::to_string).chain([flags]).chain(group.packages.iter().map(ToString::to_string)).collect()
 }
 
 fn folder(name: &str, go: &str, flags: &str) -> Result<PathBuf> {
@@ -159,11 +133,7 @@ fn folder(name: &str, go: &str, flags: &str) -> Result<PathBuf> {
     hash.update(go);
     hash.update([0]);
     hash.update(flags);
-    let hex: String = hash
-        .finalize()
-        .iter()
-        .take(6)
-        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let hex: String = hash.finalize().iter().take(6).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     Ok(store().join(format!("{name}-{hex}")))
 }
 
@@ -206,10 +176,7 @@ fn built(group: &Group, go: &str) -> Result<PathBuf> {
 
 fn compile(group: &Group, arguments: &[String], out: &Path) -> Result<()> {
     let source = paths::cluster_sources().join(group.name);
-    let mut step = Step::begin(
-        group.name,
-        "fetching modules (a first build takes about 6 minutes, later ones none)",
-    );
+    let mut step = Step::begin(group.name, "fetching modules (a first build takes about 6 minutes, later ones none)");
     let list = Command::new("go")
         .args(["list", "-mod=readonly", "-deps"])
         .args(group.packages)
@@ -217,11 +184,7 @@ fn compile(group: &Group, arguments: &[String], out: &Path) -> Result<()> {
         .env("CGO_ENABLED", "0")
         .stderr(Stdio::inherit())
         .output()?;
-    ensure!(
-        list.status.success(),
-        "`go list` failed in {}",
-        source.display()
-    );
+    ensure!(list.status.success(), "`go list` failed in {}", source.display());
     let total = String::from_utf8_lossy(&list.stdout).lines().count();
 
     let mut child = Command::new("go")
@@ -250,16 +213,9 @@ fn compile(group: &Group, arguments: &[String], out: &Path) -> Result<()> {
         }
     }
     if !child.wait()?.success() {
-        bail!(
-            "`go build` failed in {}:\n{}",
-            source.display(),
-            other.join("\n")
-        );
+        bail!("`go build` failed in {}:\n{}", source.display(), other.join("\n"));
     }
-    step.done(&format!(
-        "built {count} packages into {}",
-        out.with_extension("").display()
-    ));
+    step.done(&format!("built {count} packages into {}", out.with_extension("").display()));
     Ok(())
 }
 
@@ -268,31 +224,21 @@ fn definitions(go: &str) -> Result<PathBuf> {
     once(&folder, |partial| {
         let source = paths::cluster_sources().join("crds");
         let modules = fs::read_to_string(source.join("go.mod"))?;
-        let step = Step::begin(
-            "crds",
-            "fetching the Gateway API's and Envoy Gateway's definitions",
-        );
+        let step = Step::begin("crds", "fetching the Gateway API's and Envoy Gateway's definitions");
         for (module, path) in DEFINITIONS {
             let version = modules
                 .lines()
                 .find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '))
                 .with_context(|| format!("{module} is not in crds/go.mod"))?;
             let out = Command::new("go")
-                .args([
-                    "mod",
-                    "download",
-                    "-json",
-                    &format!("{module}@{}", version.trim()),
-                ])
+                .args(["mod", "download", "-json", &format!("{module}@{}", version.trim())])
                 .current_dir(&source)
                 .env_remove("GOFLAGS")
                 .stderr(Stdio::inherit())
                 .output()?;
             ensure!(out.status.success(), "`go mod download {module}` failed");
             let told: serde_json::Value = serde_json::from_slice(&out.stdout)?;
-            let dir = told["Dir"]
-                .as_str()
-                .with_context(|| format!("{module} has no folder"))?;
+            let dir = told["Dir"].as_str().with_context(|| format!("{module} has no folder"))?;
             copy_definitions(&Path::new(dir).join(path), partial)?;
         }
         step.done("fetched");
@@ -306,10 +252,7 @@ fn copy_definitions(from: &Path, to: &Path) -> Result<()> {
         let path = entry?.path();
         let text = fs::read_to_string(&path)?;
         // The Gateway API also ships an admission policy against mixing channels; only definitions are wanted.
-        if let (true, Some(name)) = (
-            text.contains("kind: CustomResourceDefinition"),
-            path.file_name(),
-        ) {
+        if let (true, Some(name)) = (text.contains("kind: CustomResourceDefinition"), path.file_name()) {
             fs::write(to.join(name), text)?;
         }
     }

@@ -52,11 +52,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            profile: Profile::Kwok,
-            audit: true,
-            dir: None,
-        }
+        Self { profile: Profile::Kwok, audit: true, dir: None }
     }
 }
 
@@ -120,26 +116,20 @@ impl Cluster {
 
     /// Name and process id of each part.
     pub fn parts(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.processes
-            .iter()
-            .map(|process| (process.name(), process.id()))
+        self.processes.iter().map(|process| (process.name(), process.id()))
     }
 
     /// The name of a part that has ended by itself, with its last lines.
     pub fn fallen(&mut self) -> Option<(String, String)> {
         self.processes.iter_mut().find_map(|process| {
             let ended = process.ended().ok().flatten()?;
-            Some((
-                process.name().to_owned(),
-                format!("{ended}\n{}", process.last_lines(15)),
-            ))
+            Some((process.name().to_owned(), format!("{ended}\n{}", process.last_lines(15))))
         })
     }
 
     fn run(&mut self, name: &str, command: Command) -> Result<()> {
         let log = self.dir.join("log").join(format!("{name}.log"));
-        let process =
-            Process::start(name, command, &log).with_context(|| format!("starting {name}"))?;
+        let process = Process::start(name, command, &log).with_context(|| format!("starting {name}"))?;
         self.processes.push(process);
         Ok(())
     }
@@ -162,10 +152,7 @@ pub fn start(options: &Options) -> Result<Cluster> {
     loop {
         attempt += 1;
         match try_start(options, &binaries) {
-            Err(error)
-                if attempt < PORT_ATTEMPTS
-                    && format!("{error:#}").contains("address already in use") =>
-            {
+            Err(error) if attempt < PORT_ATTEMPTS && format!("{error:#}").contains("address already in use") => {
                 eprintln!("cluster: another program took a port, trying again");
             }
             result => return result,
@@ -187,50 +174,24 @@ fn try_start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
     let pki = Pki::create(&dir.join("pki"), &server)?;
     let audit_log = options.audit.then(|| dir.join("log/audit.log"));
     let binaries = binaries.clone();
-    let mut cluster = Cluster {
-        dir,
-        server,
-        pki,
-        binaries,
-        audit_log,
-        processes: Vec::new(),
-        _sweeper: sweeper,
-    };
+    let mut cluster = Cluster { dir, server, pki, binaries, audit_log, processes: Vec::new(), _sweeper: sweeper };
 
     let sources = paths::cluster_sources();
     cluster.run("etcd", parts::etcd(&cluster.binaries, &cluster.dir, ports))?;
     let policy = sources.join("audit-policy.yaml");
-    let audit = cluster
-        .audit_log
-        .as_deref()
-        .map(|log| (policy.as_path(), log));
-    cluster.run(
-        "kube-apiserver",
-        parts::apiserver(&cluster.binaries, &cluster.pki, ports, audit),
-    )?;
+    let audit = cluster.audit_log.as_deref().map(|log| (policy.as_path(), log));
+    cluster.run("kube-apiserver", parts::apiserver(&cluster.binaries, &cluster.pki, ports, audit))?;
 
     let (program, kubeconfig) = (cluster.binaries.kubectl(), cluster.kubeconfig());
-    let kubectl = Kubectl {
-        program: &program,
-        kubeconfig: &kubeconfig,
-    };
+    let kubectl = Kubectl { program: &program, kubeconfig: &kubeconfig };
     while !kubectl.api_ready()? {
         check(&mut cluster, deadline, "the API server")?;
         std::thread::sleep(Duration::from_millis(50));
     }
-    cluster.run(
-        "kube-controller-manager",
-        parts::controller_manager(&cluster.binaries, &cluster.pki),
-    )?;
-    cluster.run(
-        "kube-scheduler",
-        parts::scheduler(&cluster.binaries, &cluster.pki),
-    )?;
+    cluster.run("kube-controller-manager", parts::controller_manager(&cluster.binaries, &cluster.pki))?;
+    cluster.run("kube-scheduler", parts::scheduler(&cluster.binaries, &cluster.pki))?;
     let stages = yaml_files(&sources.join("stages"))?;
-    cluster.run(
-        "kwok",
-        parts::kwok(&cluster.binaries, &cluster.dir, &cluster.pki, &stages),
-    )?;
+    cluster.run("kwok", parts::kwok(&cluster.binaries, &cluster.dir, &cluster.pki, &stages))?;
     kubectl.create(&sources.join("manifests.yaml"))?;
     kubectl.create(&cluster.binaries.definitions)?;
     let complete = kubectl.wait_complete(deadline);
@@ -246,11 +207,7 @@ fn check(cluster: &mut Cluster, deadline: Instant, what: &str) -> Result<()> {
     }
     if Instant::now() > deadline {
         let log = cluster.dir.join("log/kube-apiserver.log");
-        bail!(
-            "{what} was not ready in {} s\n{}",
-            START_DEADLINE.as_secs(),
-            last_lines(&log, 15)
-        );
+        bail!("{what} was not ready in {} s\n{}", START_DEADLINE.as_secs(), last_lines(&log, 15));
     }
     Ok(())
 }
@@ -263,31 +220,17 @@ fn temporary_dir() -> PathBuf {
 
 /// Chooses ports by holding all of them at once.
 fn free_ports() -> Result<Ports> {
-    let held: [TcpListener; 3] = [
-        TcpListener::bind("127.0.0.1:0")?,
-        TcpListener::bind("127.0.0.1:0")?,
-        TcpListener::bind("127.0.0.1:0")?,
-    ];
-    let [api, etcd, etcd_peer] = held
-        .each_ref()
-        .map(|listener| listener.local_addr().map(|address| address.port()));
-    Ok(Ports {
-        api: api?,
-        etcd: etcd?,
-        etcd_peer: etcd_peer?,
-    })
+    let held: [TcpListener; 3] =
+        [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+    let [api, etcd, etcd_peer] = held.each_ref().map(|listener| listener.local_addr().map(|address| address.port()));
+    Ok(Ports { api: api?, etcd: etcd?, etcd_peer: etcd_peer? })
 }
 
 /// The YAML files of a folder, in order of name.
 fn yaml_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
-    files.retain(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "yaml")
-    });
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
     Ok(files)
 }

@@ -27,55 +27,25 @@ pub(super) fn etcd(binaries: &Binaries, dir: &Path, ports: Ports) -> Command {
         .arg(flag("initial-advertise-peer-urls", &peer))
         .arg(flag("initial-cluster", format!("default={peer}")))
         // The data lives as long as the cluster: nothing has to survive a power cut.
-        .args([
-            "--unsafe-no-fsync",
-            "--log-level=warn",
-            "--quota-backend-bytes=8589934592",
-        ]);
+        .args(["--unsafe-no-fsync", "--log-level=warn", "--quota-backend-bytes=8589934592"]);
     command
 }
 
-pub(super) fn apiserver(
-    binaries: &Binaries,
-    pki: &Pki,
-    ports: Ports,
-    audit: Option<(&Path, &Path)>,
-) -> Command {
+pub(super) fn apiserver(binaries: &Binaries, pki: &Pki, ports: Ports, audit: Option<(&Path, &Path)>) -> Command {
     let mut command = tied(binaries.kubernetes.join("kube-apiserver"));
     command
-        .arg(flag(
-            "etcd-servers",
-            format!("http://127.0.0.1:{}", ports.etcd),
-        ))
+        .arg(flag("etcd-servers", format!("http://127.0.0.1:{}", ports.etcd)))
         .arg(flag("secure-port", ports.api))
-        .args([
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
-            "--endpoint-reconciler-type=none",
-        ])
+        .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"])
         .arg(flag("tls-cert-file", pki.server_certificate().display()))
         .arg(flag("tls-private-key-file", pki.server_key().display()))
         .arg(flag("token-auth-file", pki.tokens().display()))
-        .args([
-            "--authorization-mode=RBAC,Node",
-            "--service-cluster-ip-range=10.0.0.0/14",
-            "--allow-privileged",
-        ])
-        .arg(flag(
-            "service-account-key-file",
-            pki.service_account_public_key().display(),
-        ))
-        .arg(flag(
-            "service-account-signing-key-file",
-            pki.service_account_key().display(),
-        ))
+        .args(["--authorization-mode=RBAC,Node", "--service-cluster-ip-range=10.0.0.0/14", "--allow-privileged"])
+        .arg(flag("service-account-key-file", pki.service_account_public_key().display()))
+        .arg(flag("service-account-signing-key-file", pki.service_account_key().display()))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         // Load tests must meet the limits of the product, not the defaults of a server for one small machine.
-        .args([
-            "--max-requests-inflight=2000",
-            "--max-mutating-requests-inflight=1000",
-            "--profiling=false",
-        ]);
+        .args(["--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000", "--profiling=false"]);
     if let Some((policy, log)) = audit {
         command
             .arg(flag("audit-policy-file", policy.display()))
@@ -93,32 +63,13 @@ pub(super) fn controller_manager(binaries: &Binaries, pki: &Pki) -> Command {
     let mut command = tied(binaries.kubernetes.join("kube-controller-manager"));
     command
         .arg(flag("kubeconfig", config.display()))
-        .arg(flag(
-            "service-account-private-key-file",
-            pki.service_account_key().display(),
-        ))
+        .arg(flag("service-account-private-key-file", pki.service_account_key().display()))
         .arg(flag("root-ca-file", pki.ca().display()))
-        .args([
-            "--use-service-account-credentials=true",
-            "--kube-api-qps=500",
-            "--kube-api-burst=1000",
-        ])
-        .args([
-            "--leader-elect=false",
-            "--secure-port=0",
-            "--profiling=false",
-        ])
+        .args(["--use-service-account-credentials=true", "--kube-api-qps=500", "--kube-api-burst=1000"])
+        .args(["--leader-elect=false", "--secure-port=0", "--profiling=false"])
         // Claims and volumes are compared again this often; the default of 15 s is longer than a test's patience.
-        .args([
-            "--pvclaimbinder-sync-period=3s",
-            "--node-monitor-period=2s",
-            "--node-monitor-grace-period=40s",
-        ])
-        .args([
-            "--concurrent-statefulset-syncs=20",
-            "--concurrent-gc-syncs=40",
-            "--concurrent-namespace-syncs=10",
-        ]);
+        .args(["--pvclaimbinder-sync-period=3s", "--node-monitor-period=2s", "--node-monitor-grace-period=40s"])
+        .args(["--concurrent-statefulset-syncs=20", "--concurrent-gc-syncs=40", "--concurrent-namespace-syncs=10"]);
     command
 }
 
@@ -127,20 +78,11 @@ pub(super) fn scheduler(binaries: &Binaries, pki: &Pki) -> Command {
     command
         .arg(flag("kubeconfig", pki.kubeconfig("scheduler").display()))
         .args(["--kube-api-qps=500", "--kube-api-burst=1000"])
-        .args([
-            "--leader-elect=false",
-            "--secure-port=0",
-            "--profiling=false",
-        ]);
+        .args(["--leader-elect=false", "--secure-port=0", "--profiling=false"]);
     command
 }
 
-pub(super) fn kwok(
-    binaries: &Binaries,
-    dir: &Path,
-    pki: &Pki,
-    stages: &[std::path::PathBuf],
-) -> Command {
+pub(super) fn kwok(binaries: &Binaries, dir: &Path, pki: &Pki, stages: &[std::path::PathBuf]) -> Command {
     let mut command = tied(binaries.kwok.join("kwok"));
     command
         .arg(flag("kubeconfig", pki.kubeconfig("kwok").display()))

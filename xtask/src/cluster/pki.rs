@@ -7,9 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
-};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
 
 /// Who talks to the API server: file name, user, group.
 const USERS: &[(&str, &str, &str)] = &[
@@ -33,37 +31,19 @@ impl Pki {
 
         let ca_key = KeyPair::generate()?;
         let mut ca = CertificateParams::default();
-        ca.distinguished_name
-            .push(DnType::CommonName, "sites local cluster");
+        ca.distinguished_name.push(DnType::CommonName, "sites local cluster");
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        ca.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
+        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         fs::write(pki.ca(), ca.self_signed(&ca_key)?.pem())?;
         let issuer = Issuer::new(ca, ca_key);
 
         let key = KeyPair::generate()?;
-        let names = [
-            "localhost",
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-        ];
+        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut params = CertificateParams::new(names.map(String::from))?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "kube-apiserver");
-        params
-            .subject_alt_names
-            .push(SanType::IpAddress(IpAddr::from([127, 0, 0, 1])));
-        params
-            .subject_alt_names
-            .push(SanType::IpAddress(IpAddr::from([10, 0, 0, 1])));
-        fs::write(
-            pki.server_certificate(),
-            params.signed_by(&key, &issuer)?.pem(),
-        )?;
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.subject_alt_names.push(SanType::IpAddress(IpAddr::from([127, 0, 0, 1])));
+        params.subject_alt_names.push(SanType::IpAddress(IpAddr::from([10, 0, 0, 1])));
+        fs::write(pki.server_certificate(), params.signed_by(&key, &issuer)?.pem())?;
         write_secret(&pki.server_key(), &key.serialize_pem())?;
         let key = KeyPair::generate()?;
         write_secret(&pki.service_account_key(), &key.serialize_pem())?;
@@ -73,10 +53,7 @@ impl Pki {
         for (file, user, group) in USERS {
             let token = random_token()?;
             writeln!(tokens, "{token},{user},{user},\"{group}\"")?;
-            write_secret(
-                &pki.kubeconfig(file),
-                &kubeconfig(server, &pki.ca(), &token),
-            )?;
+            write_secret(&pki.kubeconfig(file), &kubeconfig(server, &pki.ca(), &token))?;
         }
         write_secret(&pki.tokens(), &tokens)?;
         Ok(pki)
@@ -129,20 +106,13 @@ pub fn kubeconfig(server: &str, ca: &Path, token: &str) -> String {
 fn random_token() -> Result<String> {
     let mut bytes = [0_u8; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes
-        .iter()
-        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}")))
+    Ok(bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}")))
 }
 
 fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     Ok(())
 }

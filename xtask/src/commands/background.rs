@@ -18,10 +18,7 @@ pub struct Background {
 impl Background {
     /// The process `name` of the state folder `dir`.
     pub fn new(name: &'static str, dir: &Path) -> Self {
-        Self {
-            name,
-            dir: dir.into(),
-        }
+        Self { name, dir: dir.into() }
     }
 
     fn file(&self) -> PathBuf {
@@ -42,53 +39,27 @@ impl Background {
     }
 
     /// Starts it in a session of its own.
-    pub fn start(
-        &self,
-        program: &Path,
-        arguments: &[&str],
-        environment: &[(&str, &Path)],
-    ) -> Result<Child> {
+    pub fn start(&self, program: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<Child> {
         fs::create_dir_all(&self.dir)?;
         let log = File::create(self.log())?;
         let mut command = Command::new("setsid");
-        command
-            .arg(program)
-            .args(arguments)
-            .envs(environment.iter().copied());
-        command
-            .stdin(Stdio::null())
-            .stderr(log.try_clone()?)
-            .stdout(log);
-        let child = command
-            .spawn()
-            .with_context(|| format!("starting {} with setsid", program.display()))?;
+        command.arg(program).args(arguments).envs(environment.iter().copied());
+        command.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
+        let child = command.spawn().with_context(|| format!("starting {} with setsid", program.display()))?;
         let begun = started_at(child.id()).context("it ended at once")?;
         fs::write(self.file(), format!("{} {begun}\n", child.id()))?;
         Ok(child)
     }
 
     /// Waits until `ready` says so; fails with its last lines if it ends before.
-    pub fn wait(
-        &self,
-        child: &mut Child,
-        patience: Duration,
-        mut ready: impl FnMut() -> bool,
-    ) -> Result<()> {
+    pub fn wait(&self, child: &mut Child, patience: Duration, mut ready: impl FnMut() -> bool) -> Result<()> {
         let end = Instant::now() + patience;
         while !ready() {
             if let Some(status) = child.try_wait()? {
-                bail!(
-                    "{} ended ({status}):\n{}",
-                    self.name,
-                    last_lines(&self.log(), 20)
-                );
+                bail!("{} ended ({status}):\n{}", self.name, last_lines(&self.log(), 20));
             }
             if Instant::now() > end {
-                bail!(
-                    "{} is not ready after {patience:?}:\n{}",
-                    self.name,
-                    last_lines(&self.log(), 20)
-                );
+                bail!("{} is not ready after {patience:?}:\n{}", self.name, last_lines(&self.log(), 20));
             }
             std::thread::sleep(Duration::from_millis(50));
         }

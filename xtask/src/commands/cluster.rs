@@ -54,11 +54,7 @@ pub fn run(action: &Action) -> Result<()> {
     match action {
         Action::Build(which) => {
             let binaries = cluster::build(which.profile)?;
-            println!(
-                "{}\n{}",
-                binaries.kubernetes.display(),
-                binaries.kwok.display()
-            );
+            println!("{}\n{}", binaries.kubernetes.display(), binaries.kwok.display());
             Ok(())
         }
         Action::Up(which) => {
@@ -101,9 +97,7 @@ pub fn up(which: Which) -> Result<PathBuf> {
     let Profile::Kwok = which.profile;
     let exe = std::env::current_exe()?;
     let mut child = background.start(&exe, &["cluster", "supervise", "--profile", "kwok"], &[])?;
-    background.wait(&mut child, Duration::from_secs(150), || {
-        ready_file().exists()
-    })?;
+    background.wait(&mut child, Duration::from_secs(150), || ready_file().exists())?;
     step.done("up");
     Ok(ready_file())
 }
@@ -123,13 +117,8 @@ pub fn down() -> Result<()> {
 }
 
 fn status() -> Result<()> {
-    let Some(pid) = background().alive() else {
-        bail!("the cluster is not up: `cargo xtask cluster up`")
-    };
-    println!(
-        "cluster: up (supervisor {pid}), logs in {}",
-        paths::state().join("cluster/log").display()
-    );
+    let Some(pid) = background().alive() else { bail!("the cluster is not up: `cargo xtask cluster up`") };
+    println!("cluster: up (supervisor {pid}), logs in {}", paths::state().join("cluster/log").display());
     println!("export KUBECONFIG={}", ready_file().display());
     let Ok(binaries) = cluster::build(Profile::Kwok) else {
         return Ok(());
@@ -149,11 +138,7 @@ fn supervise(which: Which) -> Result<()> {
     let dir = paths::state().join(format!("cluster-{}", std::process::id()));
     fs::remove_file(link()).ok();
     std::os::unix::fs::symlink(&dir, link())?;
-    let options = Options {
-        profile: which.profile,
-        dir: Some(dir),
-        ..Options::default()
-    };
+    let options = Options { profile: which.profile, dir: Some(dir), ..Options::default() };
     let mut cluster = cluster::start(&options)?;
     let text = fs::read(cluster.kubeconfig())?;
     let partial = ready_file().with_extension("partial");
@@ -172,18 +157,11 @@ fn supervise(which: Which) -> Result<()> {
 
 fn clean_caches(clean: Clean) -> Result<()> {
     let store = cluster::build_store();
-    let keep = if clean.all {
-        Vec::new()
-    } else {
-        cluster::current_builds()?
-    };
+    let keep = if clean.all { Vec::new() } else { cluster::current_builds()? };
     for entry in fs::read_dir(&store).into_iter().flatten() {
         let path = entry?.path();
         // A lock file goes with its folder; one in use belongs to a build that is under way.
-        if keep
-            .iter()
-            .any(|folder| path == *folder || path == folder.with_extension("lock"))
-        {
+        if keep.iter().any(|folder| path == *folder || path == folder.with_extension("lock")) {
             continue;
         }
         let size = size_of(&path);
@@ -195,21 +173,14 @@ fn clean_caches(clean: Clean) -> Result<()> {
         }
     }
     println!("binaries: {} ({})", store.display(), size_of(&store));
-    let go = Command::new("go")
-        .args(["env", "GOCACHE"])
-        .output()
-        .context("`go env GOCACHE`")?;
+    let go = Command::new("go").args(["env", "GOCACHE"]).output().context("`go env GOCACHE`")?;
     let go = PathBuf::from(String::from_utf8_lossy(&go.stdout).trim());
     if clean.go {
         let size = size_of(&go);
         Command::new("go").args(["clean", "-cache"]).status()?;
         println!("removed Go's build cache ({size})");
     } else {
-        println!(
-            "Go's build cache: {} ({}); `--go` removes it",
-            go.display(),
-            size_of(&go)
-        );
+        println!("Go's build cache: {} ({}); `--go` removes it", go.display(), size_of(&go));
     }
     Ok(())
 }
@@ -217,11 +188,6 @@ fn clean_caches(clean: Clean) -> Result<()> {
 /// The size of a folder as `du` says it; it knows about hard links.
 fn size_of(path: &Path) -> String {
     let out = Command::new("du").arg("-sh").arg(path).output();
-    let text = out
-        .map(|out| String::from_utf8_lossy(&out.stdout).into_owned())
-        .unwrap_or_default();
-    text.split_whitespace()
-        .next()
-        .unwrap_or("unknown size")
-        .to_owned()
+    let text = out.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown size").to_owned()
 }
