@@ -1,5 +1,7 @@
 //! `cargo xtask`: the project's own commands. One module per command; the library holds what the tests need too.
 
+#![allow(clippy::disallowed_methods, reason = "there is no runtime here whose thread a sleep could block")]
+
 mod commands {
     pub mod background;
     pub mod cluster;
