@@ -58,11 +58,14 @@ impl Applications {
             .configuration
             .applications
             .iter()
-            .map(|application| (application.name.as_str(), application.image.as_deref().filter(|text| !text.is_empty())))
+            .map(|application| {
+                (application.name.as_str(), application.image.as_deref().filter(|text| !text.is_empty()))
+            })
             .collect();
         let mut chosen = BTreeMap::new();
         for name in ESSENTIAL.into_iter().chain(OPTIONAL) {
-            let on = ESSENTIAL.contains(&name) || asked.contains_key(name) || (name == MIRROR && settings.migration.enabled);
+            let on =
+                ESSENTIAL.contains(&name) || asked.contains_key(name) || (name == MIRROR && settings.migration.enabled);
             if !on {
                 continue;
             }

@@ -69,7 +69,9 @@ impl Header {
             return refuse("this header describes the file that is sent: remove it");
         }
         if value.chars().any(char::is_control) || hides_control(value) {
-            return refuse("a value must not contain control characters, nor their form with a percent sign such as %0a");
+            return refuse(
+                "a value must not contain control characters, nor their form with a percent sign such as %0a",
+            );
         }
         if super::nginx::quoted(value).len() > QUOTED_LENGTH {
             return refuse("a value must be shorter than 4000 bytes");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::api::{ApiServer, condition};
-use crate::support::{Act, FaultProxy, Lab, Match, Redis, SOON, Times, World, eventually};
+use crate::support::{Act, FaultProxy, Lab, Match, Options, Redis, SOON, Times, World, eventually};
 
 fn claim(name: &str, more: &Value) -> Value {
     let mut spec = json!({
@@ -205,4 +205,36 @@ async fn lab_audit_tells_who_asked_for_what() {
 async fn lab_redis_answers() {
     let redis = Redis::start().await;
     assert!(redis.url().starts_with("redis://127.0.0.1:"));
+}
+
+/// In a control plane of its own: it makes a node silent and takes the other one away.
+#[tokio::test]
+async fn lab_lost_node_makes_its_pods_unready() {
+    if std::env::var_os("SITES_TEST_KUBECONFIG").is_some() {
+        eprintln!("lab_lost_node_makes_its_pods_unready: skipped, it loses a node of the local cluster");
+        return;
+    }
+    let lab = Lab::own(Options { node_grace: Duration::from_secs(8), ..Options::default() }).await;
+    let world = World::bare(&lab, "lab-lost").await;
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "lost-node", "annotations": {"kwok.x-k8s.io/node": "fake"}},
+    });
+    world.api.create("", &node).await.unwrap();
+    world.api.merge("Node", "", "node-1", "", &json!({"spec": {"unschedulable": true}})).await.unwrap();
+    world.api.create(&world.namespace, &claim("plain", &json!({}))).await.unwrap();
+    world.api.create(&world.namespace, &stateful_set("plain")).await.unwrap();
+    wait_shown(&world, "plain", "Running ready").await;
+
+    let lost = |value: Value| json!({"metadata": {"labels": {"sites.test/lost": value}}});
+    world.api.merge("Node", "", "lost-node", "", &lost("true".into())).await.unwrap();
+    wait_shown(&world, "plain", "Running unready").await;
+    let pod = world.pods("plain").await.remove(0);
+    assert_eq!(condition(&pod, "ContainersReady").unwrap()["status"], "True", "only the node is gone");
+    world.api.merge("Node", "", "lost-node", "", &lost(Value::Null)).await.unwrap();
+    eventually("the node is back", SOON, || async {
+        let node = world.api.get("Node", "", "lost-node").await?;
+        (condition(&node, "Ready")?["status"] == "True").then_some(())
+    })
+    .await;
 }

@@ -97,9 +97,9 @@ impl Calls {
         self.filter(|call| call.user == user)
     }
 
-    /// Those of a program.
-    pub fn by_agent(self, prefix: &str) -> Self {
-        self.filter(|call| call.user_agent.starts_with(prefix))
+    /// Those of a program, or of one process of it (see [`super::Operator::agent`]).
+    pub fn by_agent(self, part: &str) -> Self {
+        self.filter(|call| call.user_agent.contains(part))
     }
 
     /// Those about a kind of object.

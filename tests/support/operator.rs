@@ -118,11 +118,12 @@ impl Operator {
         self.logs().iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
     }
 
-    /// What its user agent begins with: the instance id if its log names one, else what all operators share.
+    /// What tells its user agent from those of other operators: the instance id that its log names, else what all
+    /// operators share. For [`super::Calls::by_agent`].
     pub fn agent(&self) -> String {
         let lines = self.logs();
-        let told = lines.iter().find_map(|line| field(line, "user_agent")?.as_str().map(str::to_owned));
-        told.unwrap_or_else(|| "sites".into())
+        let told = |name: &str| lines.iter().find_map(|line| field(line, name)?.as_str().map(str::to_owned));
+        told("user_agent").or_else(|| told("instance")).unwrap_or_else(|| "sites".into())
     }
 
     /// Its process id.

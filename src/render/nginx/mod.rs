@@ -34,9 +34,8 @@ static ENVIRONMENT: LazyLock<Result<Environment<'static>, minijinja::Error>> = L
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_syntax(
-        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
-    );
+    environment
+        .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);
     environment.set_auto_escape_callback(|name| {
         let page = std::path::Path::new(name).extension().is_some_and(|extension| extension == "html");
         if page { AutoEscape::Html } else { AutoEscape::None }
@@ -50,8 +49,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
 
 /// The files of the pod that nginx reads, by name.
 pub fn files(context: &Context<'_>) -> Result<BTreeMap<String, String>, RenderError> {
-    let environment =
-        ENVIRONMENT.as_ref().map_err(|error| template_error(error.name().unwrap_or_default(), error))?;
+    let environment = ENVIRONMENT.as_ref().map_err(|error| template_error(error.name().unwrap_or_default(), error))?;
     let values = values(context)?;
     let mut files = BTreeMap::from([("mime.types".to_owned(), MIME_TYPES.to_owned())]);
     for (name, _) in TEMPLATES {
@@ -72,17 +70,14 @@ fn values(site: &Context<'_>) -> Result<minijinja::Value, RenderError> {
     let private = site.site.spec.site_type == SiteType::Private;
     let error_handling = site.site.spec.configuration.settings.error_handling.as_ref();
     let not_found = error_handling.and_then(|handling| handling.not_found_page.as_deref());
-    let applications: Vec<_> = [
-        (ADMIN, "admin", layout::ADMIN_PORT),
-        (WEBDAV, "dav", layout::WEBDAV_PORT),
-        (S3, "s3", layout::S3_PORT),
-    ]
-    .into_iter()
-    .filter(|(name, ..)| site.applications.has(name))
-    .map(|(name, path, port)| {
-        context! { name, path, port, probe => super::pod::containers::probe_path(name) }
-    })
-    .collect();
+    let applications: Vec<_> =
+        [(ADMIN, "admin", layout::ADMIN_PORT), (WEBDAV, "dav", layout::WEBDAV_PORT), (S3, "s3", layout::S3_PORT)]
+            .into_iter()
+            .filter(|(name, ..)| site.applications.has(name))
+            .map(|(name, path, port)| {
+                context! { name, path, port, probe => super::pod::containers::probe_path(name) }
+            })
+            .collect();
     Ok(context! {
         id => site.id,
         prefix => site.prefix.as_str(),

@@ -124,7 +124,9 @@ fn mounts(name: &str) -> Vec<VolumeMount> {
     match name {
         OAUTH2 => Vec::new(),
         // nginx serves the content and must never be able to change it.
-        PROXY => vec![read_only(CONFIG, CONFIG_DIR), mount(NGINX_TMP_VOLUME, NGINX_TMP), read_only(CONTENT, CONTENT_DIR)],
+        PROXY => {
+            vec![read_only(CONFIG, CONFIG_DIR), mount(NGINX_TMP_VOLUME, NGINX_TMP), read_only(CONTENT, CONTENT_DIR)]
+        }
         CUSTOM => vec![mount(CONTENT, CONTENT_DIR), mount(CUSTOM_TMP_VOLUME, "/tmp")],
         _ => vec![read_only(CONFIG, CONFIG_DIR), mount(CONTENT, CONTENT_DIR)],
     }

@@ -67,7 +67,8 @@ fn gone(context: &Context<'_>) -> Result<Value, RenderError> {
         redirect["scheme"] = json!("https");
         redirect["hostname"] = json!(host_name(host));
         if let Some((_, port)) = host.split_once(':') {
-            let port: u16 = port.parse().map_err(|_| RenderError::setting("routing.hub_host", "the port is not a number"))?;
+            let port: u16 =
+                port.parse().map_err(|_| RenderError::setting("routing.hub_host", "the port is not a number"))?;
             redirect["port"] = json!(port);
         }
     }

@@ -74,7 +74,9 @@ fn checked(key: &str, value: String) -> Result<String, RenderError> {
     if body.chars().any(|c| c.is_control() || "$\"'`{}\\#;".contains(c)) {
         return Err(RenderError::setting(
             "routing.ingress",
-            format!("the annotation nginx.org/{key} must not contain quotes, braces, '$', '#', ';' or control characters"),
+            format!(
+                "the annotation nginx.org/{key} must not contain quotes, braces, '$', '#', ';' or control characters"
+            ),
         ));
     }
     Ok(value)

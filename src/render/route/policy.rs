@@ -43,8 +43,7 @@ impl PolicyKind {
 
     /// An object of this kind that belongs to the Site.
     pub(super) fn object(&self, context: &Context<'_>, name: &str, spec: &Value) -> DynamicObject {
-        let mut object =
-            DynamicObject::new(name, &self.api_resource()).data(serde_json::json!({ "spec": spec }));
+        let mut object = DynamicObject::new(name, &self.api_resource()).data(serde_json::json!({ "spec": spec }));
         object.metadata = context.metadata(name);
         object
     }

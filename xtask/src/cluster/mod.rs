@@ -46,13 +46,15 @@ pub struct Options {
     pub profile: Profile,
     /// Whether the API server logs each request (see [`Cluster::audit_log`]).
     pub audit: bool,
+    /// How long a node may be silent before it counts as lost (see `tests/cluster/stages/nodes.yaml`).
+    pub node_grace: Duration,
     /// The folder of the cluster, removed with it: one that nothing used before. A temporary one by default.
     pub dir: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { profile: Profile::Kwok, audit: true, dir: None }
+        Self { profile: Profile::Kwok, audit: true, node_grace: Duration::from_secs(40), dir: None }
     }
 }
 
@@ -188,7 +190,10 @@ fn try_start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
         check(&mut cluster, deadline, "the API server")?;
         std::thread::sleep(Duration::from_millis(50));
     }
-    cluster.run("kube-controller-manager", parts::controller_manager(&cluster.binaries, &cluster.pki))?;
+    cluster.run(
+        "kube-controller-manager",
+        parts::controller_manager(&cluster.binaries, &cluster.pki, options.node_grace),
+    )?;
     cluster.run("kube-scheduler", parts::scheduler(&cluster.binaries, &cluster.pki))?;
     let stages = yaml_files(&sources.join("stages"))?;
     cluster.run("kwok", parts::kwok(&cluster.binaries, &cluster.dir, &cluster.pki, &stages))?;

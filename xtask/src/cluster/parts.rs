@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use super::build::Binaries;
 use super::pki::Pki;
@@ -50,7 +51,7 @@ pub(super) fn apiserver(binaries: &Binaries, pki: &Pki, ports: Ports, audit: Opt
         command
             .arg(flag("audit-policy-file", policy.display()))
             .arg(flag("audit-log-path", log.display()))
-            // A request is in the log before its answer is sent: a test that has the answer can count it.
+            // An event is written when its request is done, not some seconds later in a batch.
             .arg("--audit-log-mode=blocking")
             // In megabytes; the default turns the file over at 100 and a reader would lose its place.
             .arg("--audit-log-maxsize=100000");
@@ -58,7 +59,7 @@ pub(super) fn apiserver(binaries: &Binaries, pki: &Pki, ports: Ports, audit: Opt
     command
 }
 
-pub(super) fn controller_manager(binaries: &Binaries, pki: &Pki) -> Command {
+pub(super) fn controller_manager(binaries: &Binaries, pki: &Pki, node_grace: Duration) -> Command {
     let config = pki.kubeconfig("controller-manager");
     let mut command = tied(binaries.kubernetes.join("kube-controller-manager"));
     command
@@ -68,7 +69,8 @@ pub(super) fn controller_manager(binaries: &Binaries, pki: &Pki) -> Command {
         .args(["--use-service-account-credentials=true", "--kube-api-qps=500", "--kube-api-burst=1000"])
         .args(["--leader-elect=false", "--secure-port=0", "--profiling=false"])
         // Claims and volumes are compared again this often; the default of 15 s is longer than a test's patience.
-        .args(["--pvclaimbinder-sync-period=3s", "--node-monitor-period=2s", "--node-monitor-grace-period=40s"])
+        .args(["--pvclaimbinder-sync-period=3s", "--node-monitor-period=2s"])
+        .arg(flag("node-monitor-grace-period", format!("{}s", node_grace.as_secs())))
         .args(["--concurrent-statefulset-syncs=20", "--concurrent-gc-syncs=40", "--concurrent-namespace-syncs=10"]);
     command
 }
