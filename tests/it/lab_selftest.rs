@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::{AsyncBufReadExt, StreamExt};
 use serde_json::{Value, json};
 
 use crate::support::api::{ApiServer, condition};
@@ -177,6 +178,46 @@ async fn lab_proxy_makes_faults_and_passes_the_rest() {
 
     let seen = proxy.seen("create", "configmaps");
     assert!(seen.iter().any(|passed| passed.code == Some(201) && passed.fault.is_none()));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn lab_proxy_passes_watches_and_breaks_them() {
+    let lab = Lab::get().await;
+    let world = World::bare(lab, "lab-watch").await;
+    let rights = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "edit"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "ServiceAccount", "name": "sites", "namespace": world.namespace}],
+    });
+    world.api.create(&world.namespace, &rights).await.unwrap();
+    let proxy = FaultProxy::start(lab).await;
+    let client = crate::support::lab::client(&proxy.kubeconfig(&world).await).await;
+    let path = format!("/api/v1/namespaces/{}/configmaps?watch=true", world.namespace);
+    let watch = || client.request_stream(http::Request::get(&path).body(Vec::new()).unwrap());
+    eventually("the rights are in force", SOON, || async { watch().await.map(drop) }).await;
+
+    let mut lines = std::pin::pin!(watch().await.unwrap().lines());
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    world.api.create(&world.namespace, &map("seen")).await.unwrap();
+    let event = tokio::time::timeout(SOON, async {
+        while let Some(line) = lines.next().await {
+            if line.as_ref().unwrap().contains("\"seen\"") {
+                return line.unwrap();
+            }
+        }
+        panic!("the watch ended");
+    });
+    assert!(event.await.unwrap().contains("ADDED"));
+
+    proxy.fault(Match::on("watch", "configmaps"), Act::CutAfter(Duration::from_millis(200)), Times::Count(1));
+    let rest = tokio::time::timeout(SOON, watch().await.unwrap().lines().collect::<Vec<_>>()).await;
+    assert!(rest.expect("a cut watch ends").last().is_some_and(Result::is_err), "it ends with an error");
+
+    proxy.fault(Match::on("watch", "configmaps"), Act::Silence, Times::Count(1));
+    let mut silent = std::pin::pin!(watch().await.unwrap().lines());
+    world.api.create(&world.namespace, &map("unseen")).await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(500), silent.next()).await.is_err(), "a silent watch is silent");
     world.end().await;
 }
 
