@@ -80,11 +80,15 @@ async fn list<R: Reconciler>(State(admin): State<Arc<Admin<R>>>) -> Response {
 async fn describe<R: Reconciler>(State(admin): State<Arc<Admin<R>>>, Path(name): Path<String>) -> Response {
     match admin.inspector.describe(ObjectKey::new(&admin.namespace, &name)).await {
         Some(knowledge) => Json(knowledge).into_response(),
-        None => (StatusCode::NOT_FOUND, Json(json!({"status": "error", "message": "no actor of that name"}))).into_response(),
+        None => (StatusCode::NOT_FOUND, Json(json!({"status": "error", "message": "no actor of that name"})))
+            .into_response(),
     }
 }
 
 fn busy() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "error", "message": "the registry did not answer in time"})))
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        Json(json!({"status": "error", "message": "the registry did not answer in time"})),
+    )
         .into_response()
 }

@@ -38,7 +38,12 @@ mod tests {
         let full: Vec<u64> = (0..11)
             .map(|_| {
                 let before = backoff;
-                let longest = (0..2000_u64).map(|random| { let mut copy = before; copy.next(limit, random * 151) }).max();
+                let longest = (0..2000_u64)
+                    .map(|random| {
+                        let mut copy = before;
+                        copy.next(limit, random * 151)
+                    })
+                    .max();
                 backoff.next(limit, 0);
                 longest.unwrap().as_millis().div_ceil(1000) as u64
             })

@@ -17,6 +17,7 @@ pub mod key;
 pub mod machine;
 pub mod messages;
 pub mod object;
+mod object_status;
 pub mod outstanding;
 pub mod reconciler;
 pub mod registry;

@@ -21,9 +21,8 @@ use super::messages::{ObjectMessage, Permit, RegistryMessage};
 use super::outstanding::Outstanding;
 use super::reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled};
 use super::slots::Class;
-use super::status_lane::{StatusLane, Step};
+use super::status_lane::StatusLane;
 use super::timer::Timer;
-use crate::cluster::CallError;
 
 /// So many passes in a row that end well and leave the same work behind are a defect: they are slowed down.
 const MOST_FRUITLESS: u32 = 3;
@@ -76,31 +75,31 @@ struct LastPass {
 
 /// The actor's memory.
 pub struct ObjectState<R: Reconciler> {
-    key: ObjectKey,
-    context: Arc<Context<R>>,
-    registry: ActorRef<RegistryMessage<R>>,
-    kept: SharedKept<R>,
-    degraded: Option<String>,
-    broken: Option<Broken>,
+    pub(super) key: ObjectKey,
+    pub(super) context: Arc<Context<R>>,
+    pub(super) registry: ActorRef<RegistryMessage<R>>,
+    pub(super) kept: SharedKept<R>,
+    pub(super) degraded: Option<String>,
+    pub(super) broken: Option<Broken>,
     /// The status patch that was last written for a broken object: it cannot be read back.
-    broken_written: Option<Value>,
-    trigger: Arc<str>,
+    pub(super) broken_written: Option<Value>,
+    pub(super) trigger: Arc<str>,
     /// Not looked at since it came with a list.
-    listed: bool,
-    machine: Machine,
-    lane: StatusLane,
-    outstanding: Outstanding,
-    pass: Option<(u64, AbortHandle, InFlight<R>)>,
-    passes: u64,
-    fruitless: u32,
+    pub(super) listed: bool,
+    pub(super) machine: Machine,
+    pub(super) lane: StatusLane,
+    pub(super) outstanding: Outstanding,
+    pub(super) pass: Option<(u64, AbortHandle, InFlight<R>)>,
+    pub(super) passes: u64,
+    pub(super) fruitless: u32,
     /// Messages of the registry, for the farewell.
-    received: u64,
-    last: Option<LastPass>,
-    retry_at: Option<jiff::Timestamp>,
-    retry_timer: Timer,
-    wake_timer: Timer,
-    wake_epoch: u64,
-    status_timer: Timer,
+    pub(super) received: u64,
+    pub(super) last: Option<LastPass>,
+    pub(super) retry_at: Option<jiff::Timestamp>,
+    pub(super) retry_timer: Timer,
+    pub(super) wake_timer: Timer,
+    pub(super) wake_epoch: u64,
+    pub(super) status_timer: Timer,
 }
 
 /// What the pass in flight was started with.
@@ -171,7 +170,7 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
     }
 }
 
-type Myself<R> = ActorRef<ObjectMessage<R>>;
+pub(super) type Myself<R> = ActorRef<ObjectMessage<R>>;
 
 impl<R: Reconciler> ObjectState<R> {
     fn handle(&mut self, myself: &Myself<R>, message: ObjectMessage<R>) {
@@ -248,7 +247,7 @@ impl<R: Reconciler> ObjectState<R> {
     }
 
     /// Takes a copy that is newer than the one at hand.
-    fn accept(&mut self, object: Arc<R::Object>, listed: bool) {
+    pub(super) fn accept(&mut self, object: Arc<R::Object>, listed: bool) {
         let moment = Moment::take();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let same = kept.object.as_ref().is_some_and(|old| old.meta().uid == object.meta().uid);
@@ -314,19 +313,17 @@ impl<R: Reconciler> ObjectState<R> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.object.is_none() && self.broken.is_none() && self.context.reconciler.forgettable(&kept.state) {
             // A registry that has ended takes its children with it.
-            let _ = self
-                .registry
-                .cast(RegistryMessage::Forgettable { key: self.key.clone(), received: self.received });
+            let _ = self.registry.cast(RegistryMessage::Forgettable { key: self.key.clone(), received: self.received });
         }
     }
 
-    fn snapshot(&self) -> Option<(Arc<R::Object>, Arc<R::State>)> {
+    pub(super) fn snapshot(&self) -> Option<(Arc<R::Object>, Arc<R::State>)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.object.clone().map(|object| (object, kept.state.clone()))
     }
 
     /// Compares what is observed with what was handled, and acts on the difference.
-    fn look(&mut self, myself: &Myself<R>) {
+    pub(super) fn look(&mut self, myself: &Myself<R>) {
         if !self.context.open() || self.broken.is_some() {
             return;
         }
@@ -406,7 +403,8 @@ impl<R: Reconciler> ObjectState<R> {
             class = class.word(),
             pass = number
         );
-        let pass = Pass { object, state, work, trigger: self.trigger.clone(), cluster: context.cluster.clone(), moment };
+        let pass =
+            Pass { object, state, work, trigger: self.trigger.clone(), cluster: context.cluster.clone(), moment };
         let task = tokio::spawn(
             async move {
                 let _permit = permit;
@@ -461,108 +459,6 @@ impl<R: Reconciler> ObjectState<R> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let state = Arc::make_mut(&mut kept.state);
         self.context.reconciler.settle(state, &in_flight.object, &in_flight.work, outcome, moment);
-    }
-
-    /// The patch that makes the status true, if it is not, with the version it is meant for.
-    fn desired_status(&self) -> Option<(Value, Option<String>)> {
-        let moment = Moment::take();
-        if let Some(broken) = &self.broken {
-            let patch = self.context.reconciler.broken_status(broken, &moment);
-            return Some((patch, None)).filter(|_| self.broken_written.is_none());
-        }
-        let (object, state) = self.snapshot()?;
-        let version = object.meta().resource_version.clone();
-        let patch = match &self.degraded {
-            Some(message) => Some(self.context.reconciler.degraded_status(&object, message, &moment))
-                .filter(|_| self.broken_written.is_none()),
-            None => self.context.reconciler.status(&object, &state, &moment),
-        };
-        patch.map(|patch| (patch, version))
-    }
-
-    fn pump_status(&mut self, myself: &Myself<R>) {
-        if !self.context.open() {
-            return;
-        }
-        let desired = self.desired_status();
-        let version = desired.as_ref().and_then(|(_, version)| version.as_deref());
-        match self.lane.wanted(desired.is_some(), version, Instant::now()) {
-            Step::Rest => {}
-            Step::AskLane => {
-                let lane = self.context.lane.clone();
-                let reply = myself.clone();
-                tokio::spawn(async move {
-                    if let Ok(place) = lane.acquire_owned().await {
-                        // An actor that has ended writes no status.
-                        let _ = reply.cast(ObjectMessage::Lane(place));
-                    }
-                });
-            }
-            Step::Arm(after) => self.status_timer.set(after, myself, ObjectMessage::StatusDue),
-        }
-        self.outstanding.set(self.lane.outstanding());
-    }
-
-    fn write_status(&mut self, myself: &Myself<R>, place: tokio::sync::OwnedSemaphorePermit) {
-        let desired = self.desired_status().filter(|_| self.context.open());
-        if !self.lane.entered(desired.is_some()) {
-            self.pump_status(myself);
-            return;
-        }
-        let Some((patch, version)) = desired else { return };
-        if self.broken.is_some() || self.degraded.is_some() {
-            self.broken_written = Some(patch.clone());
-        }
-        let mut body = json!({ "status": patch });
-        if let Some(version) = version {
-            body["metadata"] = json!({ "resourceVersion": version });
-        }
-        let cluster = self.context.cluster.clone();
-        let key = self.key.clone();
-        let reply = myself.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            let outcome = cluster.patch_status::<R::Object>(key.scope(), key.name(), &body).await.map(Box::new);
-            // An actor that has ended does not wait for it.
-            let _ = reply.cast(ObjectMessage::Written(outcome));
-        });
-    }
-
-    fn status_written(&mut self, myself: &Myself<R>, outcome: Result<Box<R::Object>, CallError>) {
-        let now = Instant::now();
-        match outcome {
-            Ok(object) => {
-                let lag = self.lane.written(self.context.options.status_min_interval, now);
-                self.context.metrics.status_lag(lag);
-                if let Some((old, state)) = self.snapshot() {
-                    self.context.reconciler.status_written(&self.key, &old, &object, &state);
-                }
-                self.accept(Arc::new(*object), false);
-                self.look(myself);
-            }
-            // A broken object cannot be read back: that its status was written is all that counts.
-            Err(CallError::Decode { .. }) if self.broken.is_some() => {
-                self.lane.written(self.context.options.status_min_interval, now);
-                self.pump_status(myself);
-            }
-            Err(CallError::NotFound { .. }) => {
-                // The watch will say so.
-                self.lane = StatusLane::default();
-                self.outstanding.set(false);
-            }
-            Err(error) => {
-                self.broken_written = None;
-                let version = self.snapshot().and_then(|(object, _)| object.meta().resource_version.clone());
-                let conflict = matches!(error, CallError::Conflict { .. }).then_some(version).flatten();
-                let options = &self.context.options;
-                let tried_again =
-                    self.lane.failed(conflict.as_deref(), options.max_retries, options.max_backoff, now);
-                if conflict.is_none() || !tried_again {
-                    warn!(key = %self.key, %error, "status not written");
-                }
-                self.pump_status(myself);
-            }
-        }
     }
 
     fn describe(&self) -> Value {

@@ -282,8 +282,7 @@ impl<R: Reconciler> RegistryState<R> {
     async fn spawn(&mut self, myself: &Myself<R>, key: &ObjectKey, degraded: Option<String>) -> bool {
         let context = self.context.clone();
         let entry = self.entry(key);
-        let birth =
-            Birth { key: key.clone(), context, registry: myself.clone(), kept: entry.kept.clone(), degraded };
+        let birth = Birth { key: key.clone(), context, registry: myself.clone(), kept: entry.kept.clone(), degraded };
         match Actor::spawn_linked(None, ObjectActor::default(), birth, myself.get_cell()).await {
             Ok((actor, _)) => {
                 let id = actor.get_id();
@@ -322,14 +321,21 @@ impl<R: Reconciler> RegistryState<R> {
         if entry.actor.is_some() {
             return;
         }
-        let degraded = entry.given_up.then(|| "the operator's actor died too often; it waits for the next change".to_owned());
+        let degraded =
+            entry.given_up.then(|| "the operator's actor died too often; it waits for the next change".to_owned());
         self.spawn(myself, key, degraded).await;
     }
 
     /// A change of an object that was given up starts it afresh.
     fn revive(&mut self, key: &ObjectKey, generation: Option<i64>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let before = entry.kept.lock().unwrap_or_else(PoisonError::into_inner).object.as_ref().and_then(|old| old.meta().generation);
+        let before = entry
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .object
+            .as_ref()
+            .and_then(|old| old.meta().generation);
         if entry.given_up && before != generation {
             entry.given_up = false;
             entry.deaths.clear();
@@ -360,7 +366,11 @@ impl<R: Reconciler> RegistryState<R> {
         self.unsynced = self.unsynced.saturating_sub(1);
         if self.unsynced == 0 {
             self.context.set_synced();
-            info!(model = self.context.reconciler.model(), objects = self.entries.len(), "every first list is complete");
+            info!(
+                model = self.context.reconciler.model(),
+                objects = self.entries.len(),
+                "every first list is complete"
+            );
             self.update_gate(myself).await;
         }
     }
@@ -396,7 +406,8 @@ impl<R: Reconciler> RegistryState<R> {
     }
 
     fn answer_drain(&mut self) {
-        if self.drained && self.queue.in_use() == 0
+        if self.drained
+            && self.queue.in_use() == 0
             && let Some(reply) = self.draining.take()
         {
             // The asker may have run out of patience.
@@ -411,8 +422,7 @@ impl<R: Reconciler> RegistryState<R> {
             return;
         }
         let (salt, slice) = (self.resync_salt, self.resync_slice);
-        let due: Vec<ObjectKey> =
-            self.entries.keys().filter(|key| slice_of(key, salt) == slice).cloned().collect();
+        let due: Vec<ObjectKey> = self.entries.keys().filter(|key| slice_of(key, salt) == slice).cloned().collect();
         for key in due {
             self.tell(myself, &key, ObjectMessage::Resync).await;
         }

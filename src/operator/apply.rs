@@ -165,8 +165,7 @@ impl<'a> Applier<'a> {
     /// Whether a live object may be written: owned by this Site or a dead one of its name, or free and labelled ours.
     fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
         let meta = &live["metadata"];
-        let owners: Vec<OwnerReference> =
-            serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
+        let owners: Vec<OwnerReference> = serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
         let ours = match Ownership::of(&owners) {
             Ownership::Free => {
                 meta["labels"][labels::APP] == labels::APP_VALUE
@@ -212,7 +211,8 @@ impl<'a> Applier<'a> {
     /// A pod template is written only for another stamp, or to undo a foreign edit of it. A template that is
     /// different because a release or a setting renders it differently waits for the next change.
     fn template_rule(&self, rendered: &Rendered, live: &Value, template: &Template) -> (Value, Scope) {
-        let annotation = |object: &Value, name: &str| object["spec"]["template"]["metadata"]["annotations"][name].clone();
+        let annotation =
+            |object: &Value, name: &str| object["spec"]["template"]["metadata"]["annotations"][name].clone();
         let mut body = rendered.body.clone();
         let same_stamp = annotation(&body, labels::STAMPED_FOR) == annotation(live, labels::STAMPED_FOR);
         if same_stamp {

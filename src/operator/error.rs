@@ -99,9 +99,9 @@ impl PassError {
                 Retry::After(source.retry_after().unwrap_or_default().max(Duration::from_secs(1)))
             }
             // Not our failure, and over as soon as somebody leads.
-            Self::Call { source: CallError::NotLeader { .. }, .. } | Self::Terminating(_) | Self::VolumeAmbiguous(_) => {
-                Retry::Backoff { capped: false }
-            }
+            Self::Call { source: CallError::NotLeader { .. }, .. }
+            | Self::Terminating(_)
+            | Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
             _ => Retry::Backoff { capped: update },
         }
     }

@@ -181,9 +181,8 @@ impl StatefulSetFact {
     /// From the `StatefulSet`.
     #[must_use]
     pub fn of(set: &StatefulSet) -> Self {
-        let annotation = |name: &str| {
-            set.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(name).cloned()
-        };
+        let annotation =
+            |name: &str| set.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(name).cloned();
         Self {
             generation: set.metadata.generation.unwrap_or_default(),
             observed_generation: set.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default(),
@@ -206,10 +205,7 @@ pub fn label_hash(all: &BTreeMap<String, String>) -> u64 {
 /// Whether the resource has a generation that its spec's changes raise (the others are compared by version).
 #[must_use]
 pub fn generated(kind: &ChildKind) -> bool {
-    !matches!(
-        kind,
-        ChildKind::Secret | ChildKind::ConfigMap | ChildKind::Service | ChildKind::PersistentVolumeClaim
-    )
+    !matches!(kind, ChildKind::Secret | ChildKind::ConfigMap | ChildKind::Service | ChildKind::PersistentVolumeClaim)
 }
 
 /// A fact as the debug page shows it.

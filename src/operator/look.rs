@@ -153,7 +153,9 @@ fn old_pods(site: &Site, state: &SiteState, handled: &Handled) -> Vec<OldPod> {
         .iter()
         .map(|(pod, _)| pod)
         .filter(|pod| !pod.terminating && !pod.running_and_ready() && pod.stamp != set.stamp)
-        .filter(|pod| state.replaced.get(&pod.uid).is_none_or(|version| !version.is_empty() && *version != pod.resource_version))
+        .filter(|pod| {
+            state.replaced.get(&pod.uid).is_none_or(|version| !version.is_empty() && *version != pod.resource_version)
+        })
         .map(|pod| OldPod {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
@@ -163,7 +165,8 @@ fn old_pods(site: &Site, state: &SiteState, handled: &Handled) -> Vec<OldPod> {
 }
 
 fn volume_label(state: &SiteState, volumes: &VolumeIndex, now: Instant) -> Look<Work> {
-    let Some(volume) = state.claim.as_ref().filter(|claim| claim.bound).and_then(|claim| claim.volume.as_deref()) else {
+    let Some(volume) = state.claim.as_ref().filter(|claim| claim.bound).and_then(|claim| claim.volume.as_deref())
+    else {
         return Look::nothing();
     };
     if volumes.labelled(volume, state.labels) != Some(false) || state.volume_problem.is_some() {

@@ -115,9 +115,9 @@ fn equal(kind: &ChildKind, merged: &Value, live: &Value, scope: Scope) -> bool {
         return meta;
     }
     match kind {
-        ChildKind::Secret | ChildKind::ConfigMap => ["data", "binaryData", "stringData"]
-            .iter()
-            .all(|field| same_or_empty(&merged[field], &live[field])),
+        ChildKind::Secret | ChildKind::ConfigMap => {
+            ["data", "binaryData", "stringData"].iter().all(|field| same_or_empty(&merged[field], &live[field]))
+        }
         ChildKind::StatefulSet => {
             contained(&without_restart_time(&merged["spec"]), &without_restart_time(&live["spec"]))
         }
@@ -256,8 +256,10 @@ mod tests {
 
     #[test]
     fn a_restart_by_kubectl_stays() {
-        let set = |at: &str| json!({"metadata": {}, "spec": {"template": {"metadata": {"annotations": {
-            "kubectl.kubernetes.io/restartedAt": at, "x": "y"}}}}});
+        let set = |at: &str| {
+            json!({"metadata": {}, "spec": {"template": {"metadata": {"annotations": {
+            "kubectl.kubernetes.io/restartedAt": at, "x": "y"}}}}})
+        };
         assert_eq!(replaced(&ChildKind::StatefulSet, set("then"), set("now")), None);
     }
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::facts::TEMPLATE_DIGEST;
 use crate::cluster::Kind;
 use crate::domain::child::{ChildKey, ChildKind};
-use crate::render::{Desired, PolicyKind, Route};
 use crate::render::route::HTTP_ROUTE;
+use crate::render::{Desired, PolicyKind, Route};
 use crate::settings::types::GatewayProvider;
 
 /// One rendered object.

@@ -84,7 +84,9 @@ impl SitePass<'_> {
                 return Ok(self.adopted(held));
             }
             route_name = legacy
-                .filter(|(key, path)| key.kind == self.route_kind() && Some(path) == names::public_path(self.site).as_ref())
+                .filter(|(key, path)| {
+                    key.kind == self.route_kind() && Some(path) == names::public_path(self.site).as_ref()
+                })
                 .map(|(key, _)| key.name);
         }
         let conflict = self.path_conflict().await?;
@@ -134,7 +136,8 @@ impl SitePass<'_> {
             path,
             at: Some(seconds(self.wall)),
         };
-        let how = if self.state.handled.is_none() && self.state.children.is_empty() { How::Created } else { How::Updated };
+        let how =
+            if self.state.handled.is_none() && self.state.children.is_empty() { How::Created } else { How::Updated };
         Ok(Applied { handled, facts: done.facts, how })
     }
 
@@ -147,7 +150,8 @@ impl SitePass<'_> {
         let mut facts = Vec::new();
         for key in keys {
             let known = self.state.children.get(key);
-            let adopted = handled.children.get(&key.to_string()).is_some_and(|child| child.state == ChildState::Adopted);
+            let adopted =
+                handled.children.get(&key.to_string()).is_some_and(|child| child.state == ChildState::Adopted);
             match (objects.get(key), known) {
                 (_, Some(_)) if adopted => {
                     if let Some(fact) = applier.ensure_meta(key).await? {
@@ -233,7 +237,9 @@ impl SitePass<'_> {
 
     async fn reserve(&self, volume: &VolumeFact) -> Result<(), PassError> {
         tracing::info!(volume = volume.name, "a retained volume is attached again");
-        attach::reserve(self.cluster, self.site, &self.namespace(), volume).await.map_err(PassError::call("volume claim"))
+        attach::reserve(self.cluster, self.site, &self.namespace(), volume)
+            .await
+            .map_err(PassError::call("volume claim"))
     }
 
     /// A retained volume matters only while there is no claim.
@@ -292,7 +298,8 @@ impl SitePass<'_> {
 
     /// The restart time in the template now: the live one if the stamp was there already.
     fn live_restart_time(&self, objects: &Objects) -> Option<String> {
-        let known = self.state.stateful_set.as_ref().filter(|set| set.stamp == Some(change::stamp(&self.state.trigger)));
+        let known =
+            self.state.stateful_set.as_ref().filter(|set| set.stamp == Some(change::stamp(&self.state.trigger)));
         known.and_then(|set| set.restarted_at.clone()).or_else(|| {
             let annotations = &objects.stateful_set.body["spec"]["template"]["metadata"]["annotations"];
             annotations[crate::domain::labels::RESTARTED_AT].as_str().map(str::to_owned)
@@ -313,7 +320,8 @@ impl SitePass<'_> {
 
     /// The route that an older platform gave the Site, and its path: names say nothing there, so it is read once.
     async fn legacy_route(&self) -> Result<Option<(ChildKey, String)>, PassError> {
-        let routes = self.state.children.keys().filter(|key| matches!(key.kind, ChildKind::Ingress | ChildKind::HttpRoute));
+        let routes =
+            self.state.children.keys().filter(|key| matches!(key.kind, ChildKind::Ingress | ChildKind::HttpRoute));
         for key in routes {
             let read = self.cluster.read_value(&api_kind(&key.kind), Some(&self.namespace()), &key.name).await;
             if let Some(path) = read.map_err(PassError::call("routes"))?.as_ref().and_then(route_path) {

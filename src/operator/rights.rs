@@ -15,7 +15,8 @@ const CLUSTER_ROLE: &str = "sites-application-resources";
 pub fn manifests(namespace: &str) -> Vec<Value> {
     let cluster_role = format!("{CLUSTER_ROLE}-{namespace}");
     let subject = json!([{"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}]);
-    let reference = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let reference =
+        |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
     let rbac = "rbac.authorization.k8s.io/v1";
     vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}}),

@@ -20,8 +20,8 @@ use crate::cluster::{Cluster, ClusterOptions, Elector, Events, LeaseOptions};
 use crate::engine::{Context, Engine, ObjectKey, Options, RegistryMessage, admin};
 use crate::settings::Settings;
 use crate::settings::types::LogFormat;
-use crate::telemetry::logging::{self, LogOptions};
 use crate::telemetry::Metrics;
+use crate::telemetry::logging::{self, LogOptions};
 
 /// Arguments of the role.
 #[derive(clap::Args, Debug)]
@@ -90,15 +90,10 @@ pub async fn run(args: OperatorArgs) -> anyhow::Result<()> {
     let engine = Engine::start(context.clone(), feeds(&cluster, &settings, &namespace, &volumes)).await?;
     // Nobody is woken before: the first pass waits for the lists.
     let _ = registry.set(engine.registry().clone());
-    let admin = admin::serve(
-        operator.admin_address,
-        context,
-        engine.inspector(),
-        namespace.clone(),
-        stop_asked.clone(),
-    )
-    .await
-    .with_context(|| format!("operator.admin_address {} cannot be bound", operator.admin_address))?;
+    let admin =
+        admin::serve(operator.admin_address, context, engine.inspector(), namespace.clone(), stop_asked.clone())
+            .await
+            .with_context(|| format!("operator.admin_address {} cannot be bound", operator.admin_address))?;
 
     let election_stop = CancellationToken::new();
     let election = lead(&cluster, &settings, &namespace, &instance, election_stop.clone());

@@ -276,16 +276,11 @@ impl SiteReconciler {
 
 /// Deletes pods exactly as they were seen. A pod that changed or went is skipped quietly; a refusal is said and
 /// does not stop the Site.
-async fn replace_pods(
-    cluster: &Cluster,
-    site: &Site,
-    pods: &[OldPod],
-) -> Result<Vec<(String, String)>, PassError> {
+async fn replace_pods(cluster: &Cluster, site: &Site, pods: &[OldPod]) -> Result<Vec<(String, String)>, PassError> {
     let namespace = site.metadata.namespace.as_deref();
     let mut done = Vec::new();
     for pod in pods {
-        let guard =
-            Precondition { uid: Some(pod.uid.clone()), resource_version: Some(pod.resource_version.clone()) };
+        let guard = Precondition { uid: Some(pod.uid.clone()), resource_version: Some(pod.resource_version.clone()) };
         match cluster.delete::<Pod>(namespace, &pod.name, &guard, None).await {
             Ok(_) => {
                 info!(site = site.spec.id, pod = pod.name, "pod with an old template that is not ready was deleted");

@@ -37,7 +37,8 @@ pub fn feeds(
     namespace: &str,
     volumes: &Arc<RwLock<VolumeIndex>>,
 ) -> Feeds<SiteReconciler> {
-    let spec = WatchSpec { ns: Some(namespace.to_owned()), selector: Some(labels::ID.to_owned()), ..WatchSpec::default() };
+    let spec =
+        WatchSpec { ns: Some(namespace.to_owned()), selector: Some(labels::ID.to_owned()), ..WatchSpec::default() };
     let of_sites = WatchSpec { ns: Some(namespace.to_owned()), ..WatchSpec::default() };
     let mut related: Vec<Source> = vec![
         pods(cluster, spec.clone()),

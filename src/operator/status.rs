@@ -44,7 +44,15 @@ pub fn desired(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> SiteSta
     match &state.volume_problem {
         Some(message) => {
             let generation = status.observed_generation;
-            conditions::set(&mut status.conditions, conditions::VOLUME_LABELLED, false, Reason::Waiting, message, generation, wall);
+            conditions::set(
+                &mut status.conditions,
+                conditions::VOLUME_LABELLED,
+                false,
+                Reason::Waiting,
+                message,
+                generation,
+                wall,
+            );
         }
         None => {
             conditions::clear(&mut status.conditions, conditions::VOLUME_LABELLED);

@@ -1,0 +1,27 @@
+# One line per target; the work is in `xtask`. `make up` and `make test` are all that a fresh clone needs.
+
+# Outside the checkout, so that every clone reuses what is built.
+export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
+
+.PHONY: up down test lint generated cluster clean
+
+up: ## A cluster, an operator and a running sample Site
+	cargo xtask up
+
+down: ## End what `up` started
+	cargo xtask down
+
+test: lint ## Lint, then every test on a real control plane
+	cargo xtask setup && cargo xtask cluster build && cargo test --workspace --locked
+
+lint: ## Format, lints, documentation, generated files, dependencies
+	cargo xtask lint
+
+generated: ## Write the files that the product's binary generates
+	cargo xtask generated
+
+cluster: ## Only the local cluster
+	cargo xtask cluster up
+
+clean: ## End what runs, remove cluster binaries of older versions, say what the caches hold
+	cargo xtask down && cargo xtask cluster clean

@@ -1,0 +1,36 @@
+//! What tests stand on: a real control plane, a world of their own in it, real operator processes, faults on the wire.
+//!
+//! Objects are JSON here: the support shares no type with the product, so that a wrong type cannot agree with itself.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`lab`] | the control plane of the test process |
+//! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
+//! | [`operator`] | one running `sites operator` |
+//! | [`proxy`] | faults between an operator and the API server |
+//! | [`audit`] | who asked the API server for what |
+//! | [`api`] | objects as JSON |
+//! | [`wait`] | deadlines with polling; nothing sleeps |
+//! | [`redis`] | a Redis server |
+
+#![allow(dead_code, unused_imports, reason = "a test uses what it needs")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken test ground must fail the test")]
+#![allow(missing_docs, reason = "read by the people who write tests, beside the code")]
+
+pub mod api;
+pub mod audit;
+pub mod lab;
+pub mod operator;
+pub mod proxy;
+pub mod redis;
+pub mod wait;
+pub mod world;
+
+pub use audit::{Audit, Calls};
+pub use lab::Lab;
+pub use operator::{Operator, Start};
+pub use proxy::{Act, FaultProxy, Match, Times};
+pub use redis::Redis;
+pub use wait::{SOON, eventually};
+pub use world::World;
+pub use xtask::cluster::Options;

@@ -1,0 +1,58 @@
+//! A Redis server of a test's own: Debian's `redis-server`, nothing on disk, gone with the test process.
+
+use std::net::TcpListener;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use xtask::process::{Process, tied};
+
+use super::wait::{SOON, eventually};
+
+/// A running server; dropping it kills it.
+#[derive(Debug)]
+pub struct Redis {
+    port: u16,
+    process: Option<Process>,
+    dir: tempfile::TempDir,
+}
+
+impl Redis {
+    /// Starts one on a free port.
+    pub async fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut redis = Self { port, process: None, dir: tempfile::tempdir().unwrap() };
+        redis.resume().await;
+        redis
+    }
+
+    /// Its address as a URL.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Kills it; what it held is lost.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again on the same port.
+    pub async fn resume(&mut self) {
+        let mut command = tied("redis-server");
+        command
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .arg("--dir")
+            .arg(self.dir.path());
+        let log = self.dir.path().join("redis.log");
+        let started = Process::start("redis", command, &log).expect("`redis-server` runs (`cargo xtask setup`)");
+        self.process = Some(started);
+        let port = self.port;
+        eventually("Redis answers", SOON, || async move {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+            stream.write_all(b"PING\r\n").await.ok()?;
+            let mut answer = [0; 5];
+            stream.read_exact(&mut answer).await.ok()?;
+            (&answer == b"+PONG").then_some(())
+        })
+        .await;
+    }
+}
