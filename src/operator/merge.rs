@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::child::ChildKind;
 use crate::domain::labels;
+use crate::render::quantity::Amount;
 
 /// Annotations with these prefixes are ours alone on the objects that we render: one that is not rendered any
 /// more is removed.
@@ -162,21 +163,14 @@ pub fn contained(part: &Value, whole: &Value) -> bool {
 
 /// The server writes quantities in its own form: `1000m` comes back as `1`.
 fn same_quantity(a: &str, b: &str) -> bool {
-    match (crate::render::quantity::thousandths(a), crate::render::quantity::thousandths(b)) {
-        (Some(a), Some(b)) => a == b,
-        _ => false,
-    }
+    matches!((Amount::parse(a), Amount::parse(b)), (Some(a), Some(b)) if a == b)
 }
 
 /// Whether a quota (Gi) is more than what a claim asks for. A claim never shrinks.
 #[must_use]
 pub fn request_grows(request: Option<&str>, quota: Option<u32>) -> bool {
     let (Some(request), Some(quota)) = (request, quota) else { return false };
-    let wanted = format!("{quota}Gi");
-    match (crate::render::quantity::thousandths(request), crate::render::quantity::thousandths(&wanted)) {
-        (Some(present), Some(wanted)) => wanted > present,
-        _ => false,
-    }
+    matches!((Amount::parse(request), Amount::parse(&format!("{quota}Gi"))), (Some(present), Some(wanted)) if present != wanted && present.min(wanted) == present)
 }
 
 fn map_of(value: &Value) -> Map<String, Value> {
