@@ -160,8 +160,8 @@ fn clean_caches(clean: Clean) -> Result<()> {
     let keep = if clean.all { Vec::new() } else { cluster::current_builds()? };
     for entry in fs::read_dir(&store).into_iter().flatten() {
         let path = entry?.path();
-        // A lock file goes with its folder; one in use belongs to a build that is under way.
-        if keep.iter().any(|folder| path == *folder || path == folder.with_extension("lock")) {
+        // Beside a folder lie its lock and, while somebody builds it, its partial one.
+        if keep.contains(&path.with_extension("")) {
             continue;
         }
         let size = size_of(&path);

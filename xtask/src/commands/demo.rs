@@ -93,7 +93,9 @@ pub fn down() -> Result<()> {
 
 fn tell(kubectl: &Kubectl, name: &str, ours: bool) {
     let id = name.rsplit('/').next().unwrap_or(name);
-    let program = kubectl.program.display();
+    // Nothing to say about a kubectl that people have.
+    let named = kubectl.program.as_os_str() != "kubectl";
+    let alias = if named { format!("\n  alias kubectl={}", kubectl.program.display()) } else { String::new() };
     let log = operator().log();
     // The operator logs the address that it really listens on.
     let text = std::fs::read_to_string(&log).unwrap_or_default();
@@ -108,8 +110,7 @@ fn tell(kubectl: &Kubectl, name: &str, ours: bool) {
     println!(
         "
 Look at it:
-  export KUBECONFIG={kubeconfig}
-  alias kubectl={program}
+  export KUBECONFIG={kubeconfig}{alias}
   kubectl -n {NAMESPACE} get sites -o wide
   kubectl -n {NAMESPACE} get sts,pods,pvc,svc,ingress,secret,cm -l sites.ecmwf.int/id={id}
   kubectl -n {NAMESPACE} edit site {id}

@@ -45,8 +45,7 @@ pub fn run(check: bool) -> Result<()> {
 
 /// Builds the product's binary and says where it is: beside this one.
 pub fn sites_binary() -> Result<PathBuf> {
-    let arguments = ["build", "--locked", "--bin", "sites"];
-    steps::run("build sites", Command::new("cargo").args(arguments).current_dir(paths::checkout()))?;
+    steps::run("build sites", &mut steps::cargo(&["build", "--locked", "--bin", "sites"]))?;
     let path = std::env::current_exe()?.with_file_name("sites");
     if !path.is_file() {
         bail!("cargo built no {}: is xtask run by another target folder?", path.display());

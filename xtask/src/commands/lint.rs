@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, bail};
 use xtask::paths;
 
+use super::generated;
 use super::setup::installed;
-use super::{generated, steps};
+use super::steps::{self, cargo};
 
 /// A program for which the checkout has no dependency: taken from the path, else installed into the cache folder.
 struct Tool {
@@ -62,7 +63,7 @@ const MACHETE: Tool = Tool {
     name: "cargo-machete",
     version: "0.9.2",
     install: |tool| {
-        let mut command = Command::new("cargo");
+        let mut command = cargo(&[]);
         command
             .args(["install", "--quiet", "--locked", tool.name, "--version", tool.version, "--root"])
             .arg(tool.dir());
@@ -91,12 +92,6 @@ pub fn run() -> Result<()> {
         return Ok(());
     }
     bail!("lint: {} failed", failed.join(", "))
-}
-
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(arguments).current_dir(paths::checkout());
-    command
 }
 
 fn tool(tool: &Tool, arguments: &[&str]) -> Result<()> {

@@ -4,6 +4,21 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use xtask::paths;
+
+/// `cargo`, as if called by hand in the checkout. What the cargo that runs us tells us about this crate is taken out of
+/// its environment: build scripts watch these variables, and dependencies would be compiled anew each time.
+pub fn cargo(arguments: &[&str]) -> Command {
+    const OURS: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(paths::checkout());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| OURS.iter().any(|prefix| name.starts_with(prefix))) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
 
 /// Runs a program with its output on the terminal; fails if it fails.
 pub fn run(name: &str, command: &mut Command) -> Result<()> {
