@@ -1,3 +1,8 @@
-//! Tests.
+//! The integration tests: one binary, one control plane, a namespace a test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+mod lab_selftest;
 mod render_nginx;

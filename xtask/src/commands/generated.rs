@@ -11,7 +11,7 @@ use super::steps;
 
 /// Committed file, and the arguments of `sites` that print it. Add a line for a new one.
 const FILES: &[(&str, &[&str])] = &[
-    ("helm/sites/crds/sites.yaml", &["crd"]),
+    ("helm/sites/crds/sites.ecmwf.int_sites.yaml", &["crd"]),
     ("docs/operator-rbac.yaml", &["rbac", "--namespace", "sites"]),
     ("docs/settings.md", &["config", "reference"]),
 ];
