@@ -22,14 +22,22 @@ pub enum Effect {
     /// Give the permit back unused.
     Decline,
     /// Call [`Machine::due`] with this epoch after the time has passed.
-    Arm { after: Duration, epoch: u64 },
+    Arm {
+        /// The time.
+        after: Duration,
+        /// The epoch.
+        epoch: u64,
+    },
 }
 
 /// When a failed pass is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Exponentially, from one second. `capped` failures count towards the most attempts.
-    Backoff { capped: bool },
+    Backoff {
+        /// Counts towards the most attempts.
+        capped: bool,
+    },
     /// After a fixed time; does not count as an attempt.
     After(Duration),
     /// Not before the object changes.

@@ -18,21 +18,43 @@ pub enum RegistryMessage<R: Reconciler> {
     /// From a related watch.
     Source(SourceEvent<R::Fact>),
     /// An object asks for a permit.
-    Want { key: ObjectKey, class: Class },
+    Want {
+        /// Of which object.
+        key: ObjectKey,
+        /// How urgently.
+        class: Class,
+    },
     /// An object takes its request back.
-    Withdraw { key: ObjectKey },
+    Withdraw {
+        /// Of which object.
+        key: ObjectKey,
+    },
     /// A permit was dropped.
-    Returned { key: ObjectKey },
+    Returned {
+        /// Of which object.
+        key: ObjectKey,
+    },
     /// An actor has neither object nor facts, after so many messages of the registry.
-    Forgettable { key: ObjectKey, received: u64 },
+    Forgettable {
+        /// Of which object.
+        key: ObjectKey,
+        /// Messages of the registry that the actor has seen.
+        received: u64,
+    },
     /// What a fixed wait of this object waited for may have come true.
-    Nudge { key: ObjectKey },
+    Nudge {
+        /// Of which object.
+        key: ObjectKey,
+    },
     /// Leadership was won or lost.
     Leading(bool),
     /// One slice of the resync period has passed.
     ResyncTick,
     /// A dead actor is due to be started again.
-    Respawn { key: ObjectKey },
+    Respawn {
+        /// Of which object.
+        key: ObjectKey,
+    },
     /// No new permits; answered when all are back.
     Drain(RpcReplyPort<()>),
     /// All keys with one line each.
@@ -44,7 +66,14 @@ pub enum RegistryMessage<R: Reconciler> {
 /// From a related watch, already mapped to the object it concerns.
 pub enum SourceEvent<F> {
     /// Something about one object. `spawn` starts an actor if there is none: the fact outlives its object.
-    Fact { key: ObjectKey, fact: F, spawn: bool },
+    Fact {
+        /// Of which object.
+        key: ObjectKey,
+        /// What was seen.
+        fact: F,
+        /// Start an actor if there is none: the fact outlives its object.
+        spawn: bool,
+    },
     /// Something about every object, such as the end of a new list.
     Everyone(F),
     /// The first list is complete.
@@ -54,7 +83,12 @@ pub enum SourceEvent<F> {
 /// To an object's actor.
 pub enum ObjectMessage<R: Reconciler> {
     /// A copy of the object. `listed` when it is part of a list.
-    Object { object: Arc<R::Object>, listed: bool },
+    Object {
+        /// The copy.
+        object: Arc<R::Object>,
+        /// Part of a list.
+        listed: bool,
+    },
     /// The object cannot be decoded.
     Broken(Broken),
     /// The object is gone.
@@ -64,17 +98,37 @@ pub enum ObjectMessage<R: Reconciler> {
     /// The gate has opened: lists are complete and this replica leads.
     Opened,
     /// A permit.
-    Granted { permit: Permit<R>, class: Class, since: Instant },
+    Granted {
+        /// The permit; dropping it gives it back.
+        permit: Permit<R>,
+        /// How urgently.
+        class: Class,
+        /// Since when the object waited.
+        since: Instant,
+    },
     /// The pass has ended.
-    Finished { pass: u64, outcome: Result<R::Done, Failure>, took: Duration },
+    Finished {
+        /// Number of the pass.
+        pass: u64,
+        /// How it ended.
+        outcome: Result<R::Done, Failure>,
+        /// How long it took.
+        took: Duration,
+    },
     /// A place in the status lane.
     Lane(tokio::sync::OwnedSemaphorePermit),
     /// The status write has ended.
     Written(Result<Box<R::Object>, CallError>),
     /// A timer of the machine.
-    Due { epoch: u64 },
+    Due {
+        /// Of which arming; an old one is ignored.
+        epoch: u64,
+    },
     /// A timer of the last look.
-    Wake { epoch: u64 },
+    Wake {
+        /// Of which arming; an old one is ignored.
+        epoch: u64,
+    },
     /// The status may be written again.
     StatusDue,
     /// A resync: compare again.

@@ -67,7 +67,7 @@ pub struct Birth<R: Reconciler> {
     pub degraded: Option<String>,
 }
 
-struct LastPass {
+pub(super) struct LastPass {
     at: jiff::Timestamp,
     took: Duration,
     outcome: String,
@@ -103,7 +103,7 @@ pub struct ObjectState<R: Reconciler> {
 }
 
 /// What the pass in flight was started with.
-struct InFlight<R: Reconciler> {
+pub(super) struct InFlight<R: Reconciler> {
     object: Arc<R::Object>,
     work: R::Work,
     trigger: Arc<str>,
@@ -169,6 +169,9 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
         Ok(())
     }
 }
+
+/// Object and state at one moment.
+type Snapshot<R> = (Arc<<R as Reconciler>::Object>, Arc<<R as Reconciler>::State>);
 
 pub(super) type Myself<R> = ActorRef<ObjectMessage<R>>;
 
@@ -317,7 +320,7 @@ impl<R: Reconciler> ObjectState<R> {
         }
     }
 
-    pub(super) fn snapshot(&self) -> Option<(Arc<R::Object>, Arc<R::State>)> {
+    pub(super) fn snapshot(&self) -> Option<Snapshot<R>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.object.clone().map(|object| (object, kept.state.clone()))
     }

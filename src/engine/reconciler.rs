@@ -107,8 +107,13 @@ impl fmt::Display for Failure {
 pub enum Settled<'a, D> {
     /// Well.
     Done(D),
-    /// Badly. `exhausted` when the attempts are used up.
-    Failed { failure: &'a Failure, exhausted: bool },
+    /// Badly.
+    Failed {
+        /// Why.
+        failure: &'a Failure,
+        /// The attempts are used up.
+        exhausted: bool,
+    },
 }
 
 /// What a pass is given: a consistent copy of everything its look saw.

@@ -389,7 +389,7 @@ impl<R: Reconciler> RegistryState<R> {
 
     async fn grant(&mut self, myself: &Myself<R>) {
         while self.context.open() && !self.drained {
-            let Some(grant) = self.queue.grant(Instant::now()) else { break };
+            let Some(grant) = self.queue.grant() else { break };
             let permit = Permit::new(grant.key.clone(), myself.clone());
             if self.entries.get(&grant.key).is_some_and(|entry| entry.actor.is_some()) {
                 let message = ObjectMessage::Granted { permit, class: grant.class, since: grant.since };

@@ -4,7 +4,7 @@
 //! served inside a class. A key stands in the queue at most once and never holds two permits. While a class
 //! has keys it gets at least one of any 31 grants, so a queued key runs within a bounded number of grants.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
 use super::key::ObjectKey;
@@ -80,7 +80,7 @@ struct Place {
 #[derive(Debug)]
 pub struct SlotQueue {
     limit: usize,
-    running: HashMap<ObjectKey, ()>,
+    running: HashSet<ObjectKey>,
     queued: HashMap<ObjectKey, Place>,
     lanes: [VecDeque<(ObjectKey, u64)>; 5],
     /// Smooth weighted round robin: every grant adds a class's weight, the largest credit wins and pays.
@@ -94,7 +94,7 @@ impl SlotQueue {
     pub fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
-            running: HashMap::new(),
+            running: HashSet::new(),
             queued: HashMap::new(),
             lanes: Default::default(),
             credit: [0; 5],
@@ -125,8 +125,7 @@ impl SlotQueue {
     }
 
     /// Grants one permit, if one is free and a key can take it.
-    pub fn grant(&mut self, now: Instant) -> Option<Grant> {
-        let _ = now;
+    pub fn grant(&mut self) -> Option<Grant> {
         if self.running.len() >= self.limit {
             return None;
         }
@@ -151,7 +150,7 @@ impl SlotQueue {
         self.credit[class.index()] -= total;
         let (key, _) = self.lanes[class.index()].pop_front()?;
         let place = self.queued.remove(&key)?;
-        self.running.insert(key.clone(), ());
+        self.running.insert(key.clone());
         Some(Grant { key, class, since: place.since })
     }
 
@@ -163,7 +162,7 @@ impl SlotQueue {
             let Some((key, ticket)) = lane.front() else { return false };
             match self.queued.get(key) {
                 Some(place) if place.ticket == *ticket => {
-                    if !self.running.contains_key(key) {
+                    if !self.running.contains(key) {
                         return true;
                     }
                     lane.rotate_left(1);
@@ -197,8 +196,6 @@ impl SlotQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -214,10 +211,10 @@ mod tests {
         for number in 0..50 {
             queue.push(&key(number), Class::Bulk, now);
         }
-        let first = queue.grant(now).unwrap();
+        let first = queue.grant().unwrap();
         queue.push(&key(99), Class::Change, now);
         queue.release(&first.key);
-        assert_eq!(queue.grant(now).unwrap().key, key(99));
+        assert_eq!(queue.grant().unwrap().key, key(99));
     }
 
     #[test]
@@ -232,7 +229,7 @@ mod tests {
         }
         let mut counts = [0; 5];
         for _ in 0..31 {
-            let grant = queue.grant(now).unwrap();
+            let grant = queue.grant().unwrap();
             counts[grant.class.index()] += 1;
             queue.release(&grant.key);
         }
@@ -244,13 +241,13 @@ mod tests {
         let now = Instant::now();
         let mut queue = SlotQueue::new(2);
         queue.push(&key(1), Class::Change, now);
-        queue.grant(now).unwrap();
+        queue.grant().unwrap();
         queue.push(&key(1), Class::Change, now);
         queue.push(&key(2), Class::Change, now);
-        assert_eq!(queue.grant(now).unwrap().key, key(2));
-        assert_eq!(queue.grant(now), None);
+        assert_eq!(queue.grant().unwrap().key, key(2));
+        assert_eq!(queue.grant(), None);
         queue.release(&key(1));
-        assert_eq!(queue.grant(now).unwrap().key, key(1));
+        assert_eq!(queue.grant().unwrap().key, key(1));
     }
 
     #[derive(Clone, Debug)]
@@ -288,7 +285,7 @@ mod tests {
                         wanted.remove(&key(number));
                     }
                     Step::Grant => {
-                        if let Some(grant) = queue.grant(now) {
+                        if let Some(grant) = queue.grant() {
                             prop_assert!(!running.contains(&grant.key));
                             prop_assert!(wanted.remove(&grant.key));
                             running.push(grant.key);
@@ -320,7 +317,7 @@ mod tests {
             // New urgent work keeps arriving, one key a grant.
             for number in 0..31 * (classes.len() + 1) {
                 queue.push(&ObjectKey::new("ns", &format!("late-{number}")), Class::Change, now);
-                let grant = queue.grant(now).unwrap();
+                let grant = queue.grant().unwrap();
                 queue.release(&grant.key);
                 left.remove(&grant.key);
             }

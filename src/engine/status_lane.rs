@@ -67,16 +67,12 @@ impl StatusLane {
         if self.stage != Stage::Idle {
             return Step::Rest;
         }
-        match self.not_before.filter(|until| *until > now) {
-            Some(until) => {
-                self.stage = Stage::Armed;
-                Step::Arm(until - now)
-            }
-            None => {
-                self.stage = Stage::Asked;
-                Step::AskLane
-            }
+        if let Some(until) = self.not_before.filter(|until| *until > now) {
+            self.stage = Stage::Armed;
+            return Step::Arm(until - now);
         }
+        self.stage = Stage::Asked;
+        Step::AskLane
     }
 
     /// The armed time has passed.

@@ -94,7 +94,7 @@ impl<'a> Applier<'a> {
             match replaced {
                 Ok(object) => return Ok(self.record(rendered, &object)),
                 Err(CallError::Conflict { .. } | CallError::NotFound { .. }) => {}
-                Err(source) => return Err(PassError::Call { step: step(&rendered.key.kind), source }),
+                Err(source) => return Err(PassError::call(step(&rendered.key.kind))(source)),
             }
         }
         Err(PassError::Terminating(rendered.key.clone()))
@@ -118,7 +118,7 @@ impl<'a> Applier<'a> {
             match self.cluster.replace_value(&kind, Some(self.namespace), &key.name, &body).await {
                 Ok(object) => return Ok(Some(fact(&object))),
                 Err(CallError::Conflict { .. } | CallError::NotFound { .. }) => {}
-                Err(source) => return Err(PassError::Call { step: step(&key.kind), source }),
+                Err(source) => return Err(PassError::call(step(&key.kind))(source)),
             }
         }
         Err(PassError::Terminating(key.clone()))
@@ -130,7 +130,7 @@ impl<'a> Applier<'a> {
         match self.cluster.delete_value(&api_kind(&key.kind), Some(self.namespace), &key.name, &guard, None).await {
             // Another object of that name has come meanwhile: not ours to delete.
             Ok(_) | Err(CallError::Conflict { .. }) => Ok(()),
-            Err(source) => Err(PassError::StrayRoute { key: key.clone(), source }),
+            Err(source) => Err(PassError::StrayRoute { key: key.clone(), source: Box::new(source) }),
         }
     }
 
@@ -145,7 +145,7 @@ impl<'a> Applier<'a> {
                 tracing::debug!(child = %rendered.key, "already exists");
                 Ok(None)
             }
-            Err(source) => Err(PassError::Call { step: step(&rendered.key.kind), source }),
+            Err(source) => Err(PassError::call(step(&rendered.key.kind))(source)),
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Applier<'a> {
     fn difference(&self, rendered: &Rendered, live: &Value, template: &Template) -> Option<Value> {
         match rendered.key.kind {
             ChildKind::StatefulSet => {
-                let (body, scope) = self.template_rule(rendered, live, template);
+                let (body, scope) = Self::template_rule(rendered, live, template);
                 replacement(&rendered.key.kind, &body, live, scope)
             }
             ChildKind::PersistentVolumeClaim => {
@@ -210,7 +210,7 @@ impl<'a> Applier<'a> {
 
     /// A pod template is written only for another stamp, or to undo a foreign edit of it. A template that is
     /// different because a release or a setting renders it differently waits for the next change.
-    fn template_rule(&self, rendered: &Rendered, live: &Value, template: &Template) -> (Value, Scope) {
+    fn template_rule(rendered: &Rendered, live: &Value, template: &Template) -> (Value, Scope) {
         let annotation =
             |object: &Value, name: &str| object["spec"]["template"]["metadata"]["annotations"][name].clone();
         let mut body = rendered.body.clone();

@@ -26,7 +26,7 @@ pub enum PassError {
         /// The step, as LIFE-01 names it.
         step: &'static str,
         /// The failure.
-        source: CallError,
+        source: Box<CallError>,
     },
     /// An object of the Site's name is being deleted.
     #[error("{0} is being deleted: waiting until it is gone")]
@@ -51,7 +51,7 @@ pub enum PassError {
         /// The route.
         key: ChildKey,
         /// The failure.
-        source: CallError,
+        source: Box<CallError>,
     },
     /// More than one volume could be the Site's.
     #[error("{0}")]
@@ -67,7 +67,7 @@ pub enum PassError {
 impl PassError {
     /// Wraps a call's failure with its step.
     pub fn call(step: &'static str) -> impl Fn(CallError) -> Self {
-        move |source| Self::Call { step, source }
+        move |source| Self::Call { step, source: Box::new(source) }
     }
 
     /// Condition reason, Event reason, log field.
@@ -99,9 +99,10 @@ impl PassError {
                 Retry::After(source.retry_after().unwrap_or_default().max(Duration::from_secs(1)))
             }
             // Not our failure, and over as soon as somebody leads.
-            Self::Call { source: CallError::NotLeader { .. }, .. }
-            | Self::Terminating(_)
-            | Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
+            Self::Call { source, .. } if matches!(**source, CallError::NotLeader { .. }) => {
+                Retry::Backoff { capped: false }
+            }
+            Self::Terminating(_) | Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
             _ => Retry::Backoff { capped: update },
         }
     }

@@ -204,6 +204,7 @@ fn lay_over(live: &mut Value, rendered: &Value) {
 mod tests {
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value)]
     fn replaced(kind: &ChildKind, rendered: Value, live: Value) -> Option<Value> {
         replacement(kind, &rendered, &live, Scope::All)
     }

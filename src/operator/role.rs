@@ -142,13 +142,11 @@ fn options(settings: &Settings) -> Options {
 }
 
 fn cache(settings: &Settings) -> anyhow::Result<Cache> {
-    match &settings.redis {
-        Some(redis) => Ok(Cache::redis(redis.url.expose_secret())?),
-        None => {
-            info!("redis.url is not set: no cached copies are cleared");
-            Ok(Cache::none())
-        }
+    if let Some(redis) = &settings.redis {
+        return Ok(Cache::redis(redis.url.expose_secret())?);
     }
+    info!("redis.url is not set: no cached copies are cleared");
+    Ok(Cache::none())
 }
 
 /// Takes part in the election, or leads for good when it is off.

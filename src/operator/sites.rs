@@ -269,7 +269,7 @@ impl SiteReconciler {
                 error!(site = pass.object.spec.id, volume = name, %error, "volume not labelled");
                 Ok(Done::Volume(Some(error.to_string())))
             }
-            Err(source) => Err(PassError::Call { step: "volume label", source }),
+            Err(source) => Err(PassError::call("volume label")(source)),
         }
     }
 }
@@ -291,7 +291,7 @@ async fn replace_pods(cluster: &Cluster, site: &Site, pods: &[OldPod]) -> Result
                 error!(site = site.spec.id, pod = pod.name, %error, "pod not deleted: the operator lacks the right to delete pods");
                 done.push((pod.uid.clone(), String::new()));
             }
-            Err(source) => return Err(PassError::Call { step: "pods", source }),
+            Err(source) => return Err(PassError::call("pods")(source)),
         }
     }
     Ok(done)
