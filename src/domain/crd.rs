@@ -119,6 +119,11 @@ fn constrain(schema: &mut JSONSchemaProps) {
             Bound::Length(most) => place.max_length = Some(i64::from(most)),
             Bound::Items(most) => place.max_items = Some(i64::from(most)),
             Bound::Properties(most) => place.max_properties = Some(i64::from(most)),
+            Bound::Least(least) => place.minimum = Some(f64::from(least)),
+            Bound::TextOrNumber => {
+                place.type_ = None;
+                place.x_kubernetes_int_or_string = Some(true);
+            }
         }
     }
     for rule in rules::rules() {
