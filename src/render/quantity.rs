@@ -1,7 +1,7 @@
 //! Kubernetes quantities: just enough to compare two of them, and to write one as the API server will.
 //!
-//! The API server stores every quantity in its canonical form (`1024Gi` becomes `1Ti`, `0.5` becomes `500m`). A
-//! rendering in another form would differ from its own object for ever.
+//! The API server stores every quantity in its canonical form (`1024Gi` becomes `1Ti`, `0.5` becomes `500m`), and
+//! those of resources in whole thousandths. A rendering in another form would differ from its own object for ever.
 
 /// Suffixes of powers of 1000, from 10⁻⁹ up.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
@@ -9,7 +9,7 @@ const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const EXPONENT: [&str; 10] = ["e-9", "e-6", "e-3", "", "e3", "e6", "e9", "e12", "e15", "e18"];
 /// Suffixes of powers of 1024.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// Billionths of one.
+/// Billionths of one, the precision of reading.
 const ONE: u128 = 1_000_000_000;
 /// What the API server cuts larger ones to.
 const MOST: u128 = (1 << 63) - 1;
@@ -30,7 +30,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Reads a quantity. `None` for what is none and for a negative one. What is smaller than a billionth is
+    /// Reads a quantity. `None` for what is none and for a negative one. What is smaller than a thousandth is
     /// rounded up and what is too large is cut, as the API server does.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -44,6 +44,7 @@ impl Amount {
         let (multiplier, divisor, form) = scale(suffix)?;
         let exact = billionths(whole, fraction).and_then(|number| number.checked_mul(multiplier));
         let billionths = exact.map_or(u128::MAX, |number| number.div_ceil(divisor)).min(MOST * ONE);
+        let billionths = billionths.div_ceil(ONE / 1000) * (ONE / 1000);
         Some(Self { billionths, form })
     }
 
@@ -119,8 +120,8 @@ mod tests {
             (".5", "500m"),
             ("5.", "5"),
             ("2000", "2k"),
-            ("0.0001", "100u"),
-            ("1.0000000001", "1000000001n"),
+            ("0.0001", "1m"),
+            ("1.0000000001", "1001m"),
             ("1000k", "1M"),
             ("1E", "1E"),
             ("1e3", "1e3"),
@@ -138,7 +139,8 @@ mod tests {
             ("341E", "9223372036854775807"),
             ("99999999999999999999999999999999999999999999Gi", "9223372036854775807"),
             ("1e99", "9223372036854775807"),
-            ("1e-99", "1e-9"),
+            ("1e-99", "1e-3"),
+            ("1n", "1m"),
         ] {
             assert_eq!(Amount::parse(text).unwrap().canonical(), canonical, "{text}");
         }
