@@ -74,6 +74,28 @@ async fn b15_hostile_values_are_served_literally() {
     }
 }
 
+/// As many and as long as the rules of a Site allow.
+#[tokio::test]
+async fn b15_the_largest_headers_start_and_are_served() {
+    for custom in [false, true] {
+        let value = "ü".repeat(4096);
+        let world = World::start(if custom { "dashboard" } else { "data" }, |site| {
+            let name = |number: usize| match number % 2 {
+                0 => format!("X-{number:0>98}"),
+                _ => format!("${number:0>99}"),
+            };
+            site.spec.configuration.headers = (0..32).map(|number| (name(number), value.clone())).collect();
+        })
+        .await;
+        world.write("index.html", b"hello");
+        let path = if custom { "/user1/board/" } else { "/repository/Climate_Pulse.v2/" };
+        let answer = world.request("GET", path, &["Cookie: viewer=1"]).await;
+        assert_eq!(answer.status, 200);
+        let served = answer.headers.iter().filter(|(_, served)| served == value.as_bytes()).count();
+        assert_eq!(served, 32);
+    }
+}
+
 #[tokio::test]
 async fn folders_listings_and_missing_pages() {
     let listed = World::start("docs", |site| {
