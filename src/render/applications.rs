@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::error::RenderError;
-use super::placeholder as images;
 use crate::domain::application::{Builtin, Catalog, Effective, Image, effective, same_repository};
+use crate::domain::forms;
 use crate::domain::site::Site;
 use crate::settings::Settings;
 
@@ -24,10 +24,10 @@ impl Applications {
         let mut chosen = BTreeMap::new();
         for Effective { builtin, application } in effective {
             let asked = application.image.as_deref();
-            if asked.is_some_and(|image| image.chars().any(|c| c.is_whitespace() || c.is_control())) {
+            if asked.is_some_and(|image| !image.is_empty() && !forms::image(image)) {
                 return Err(RenderError::field(
                     format!("spec.configuration.applications[{}].image", builtin.name()),
-                    "an image must not contain spaces or control characters",
+                    "an image must be a reference such as registry.example.org/team/app:1.2, without spaces",
                 ));
             }
             if let Some(image) = catalog.image(builtin, asked) {
@@ -59,7 +59,8 @@ impl Applications {
 fn catalog(effective: &[Effective], settings: &Settings) -> Result<Catalog, RenderError> {
     let configured: Vec<(Builtin, String)> = Builtin::ALL
         .into_iter()
-        .filter_map(|builtin| images::image(settings, builtin.name()).map(|image| (builtin, image)))
+        .filter(|builtin| *builtin != Builtin::Custom)
+        .map(|builtin| (builtin, settings.image(builtin.name())))
         .collect();
     let foreign = effective.iter().any(|Effective { builtin, application }| {
         let platform = configured.iter().find(|(candidate, _)| candidate == builtin);

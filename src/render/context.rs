@@ -12,12 +12,9 @@ use kube::Resource;
 use super::applications::Applications;
 use super::error::RenderError;
 use super::observed::Observed;
-use crate::domain::labels;
 use crate::domain::site::Site;
+use crate::domain::{forms, labels};
 use crate::settings::Settings;
-
-/// Longest id: the revision label of a `StatefulSet` adds 11 characters, and a label ends at 63.
-const ID_LENGTH: usize = 52;
 
 /// One rendering.
 pub struct Context<'a> {
@@ -29,9 +26,9 @@ pub struct Context<'a> {
     pub observed: &'a Observed,
     /// `spec.id`.
     pub id: &'a str,
-    /// Public host of the sites, with a port where the platform is not reached on 443.
+    /// Public host of the sites.
     pub host: &'a str,
-    /// Public host of the Hub, likewise.
+    /// Public host of the Hub.
     pub hub_host: &'a str,
     /// Space and name, when the Site has a public path.
     pub public_path: Option<(&'a str, &'a str)>,
@@ -116,12 +113,6 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A host without its port: routes match names only.
-#[must_use]
-pub fn host_name(host: &str) -> &str {
-    host.split_once(':').map_or(host, |(name, _)| name)
-}
-
 /// `blockOwnerDeletion` is true as in the objects of the replaced platform, so that taking them over writes nothing,
 /// and a foreground deletion waits for the objects.
 pub fn owner_reference(site: &Site) -> Result<OwnerReference, RenderError> {
@@ -137,42 +128,28 @@ pub fn owner_reference(site: &Site) -> Result<OwnerReference, RenderError> {
 }
 
 fn checked_id(id: &str) -> Result<&str, RenderError> {
-    let begins = id.starts_with(|first: char| first.is_ascii_lowercase());
-    let letters = id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    if begins && letters && !id.ends_with('-') && id.len() <= ID_LENGTH {
-        return Ok(id);
-    }
-    Err(RenderError::field(
-        "spec.id",
-        "use 1 to 52 lower-case letters, digits and hyphens, beginning with a letter and not ending with a hyphen",
-    ))
+    forms::id(id).then_some(id).ok_or_else(|| {
+        RenderError::field(
+            "spec.id",
+            "use 1 to 52 lower-case letters, digits and hyphens, beginning with a letter and not ending with a hyphen",
+        )
+    })
 }
 
 fn checked_segment(field: &str, segment: &str) -> Result<(), RenderError> {
-    let begins = segment.starts_with(|first: char| first.is_ascii_alphanumeric());
-    let letters = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if begins && letters && segment.len() <= 63 {
-        return Ok(());
-    }
-    Err(RenderError::field(
-        field,
-        "use 1 to 63 letters, digits, '.', '_' and '-', beginning with a letter or a digit: it is part of the address",
-    ))
+    forms::segment(segment).then_some(()).ok_or_else(|| {
+        RenderError::field(
+            field,
+            "use 1 to 63 letters, digits, '.', '_' and '-', beginning with a letter or a digit: it is part of the address",
+        )
+    })
 }
 
+/// The host becomes part of annotations that all sites share.
 fn checked_host<'a>(key: &str, host: Option<&'a str>) -> Result<Option<&'a str>, RenderError> {
     let Some(host) = host.filter(|host| !host.is_empty()) else { return Ok(None) };
-    let (name, port) = host.split_once(':').unwrap_or((host, "443"));
-    let name_is_valid = !name.is_empty()
-        && name.len() <= 253
-        && name.split('.').all(|label| {
-            !label.is_empty()
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        });
-    if name_is_valid && port.parse::<u16>().is_ok() {
+    if host.len() <= 253 && host.split('.').all(forms::dns_label) {
         return Ok(Some(host));
     }
-    Err(RenderError::setting(key, "give a lower-case host name such as sites.example.org, without scheme or path"))
+    Err(RenderError::setting(key, "give a host name such as sites.example.org, without scheme, port and path"))
 }

@@ -30,7 +30,8 @@ fn variables(context: &Context<'_>) -> BTreeMap<String, String> {
         ("SITE_ID", context.id.to_owned()),
         ("SITE_SPACE", space.to_owned()),
         ("SITE_NAME", name.to_owned()),
-        ("SITE_OWNER", context.site.spec.owner.clone()),
+        // No process can have a NUL in its environment; the access file has the exact text.
+        ("SITE_OWNER", context.site.spec.owner.replace('\0', "")),
         ("SITE_TYPE", site_type(context.site.spec.site_type).to_owned()),
         ("SITE_PREFIX", context.prefix.clone()),
         ("SITE_PUBLIC_URL", context.public_url()),

@@ -31,7 +31,6 @@ pub mod secrets;
 pub mod service;
 pub mod stateful_set;
 
-mod placeholder;
 #[cfg(test)]
 mod tests;
 

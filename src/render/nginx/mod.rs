@@ -1,6 +1,7 @@
 //! nginx: its configuration and its error pages, from the templates beside this file.
 //!
-//! Owns how a text of a Site gets into the configuration: quoted by [`quoted`], never pasted.
+//! Owns how a text of a Site gets into the configuration: in quotes ([`quoted`]) as the default of a `geo` variable,
+//! the one place where nginx takes a text literally. nginx has no escape for `$` elsewhere.
 //! `nginx.conf` is the site's whole access path; its comments say why each rule is there.
 
 use std::collections::BTreeMap;
@@ -14,11 +15,15 @@ use super::error::RenderError;
 use super::headers::{self, Header};
 use super::layout::{self, port};
 use crate::domain::application::{Builtin, PROBE_PORT};
+use crate::domain::forms;
 use crate::domain::site::SiteType;
 
 /// Number of cookies of the login that are taken out of a request to the custom application: one session and five
 /// logins in flight, and two to spare. A request with more loses all its cookies.
 const COOKIES_REMOVED: usize = 8;
+
+/// Characters of a text in one word of the configuration: 3,600 bytes at most.
+const PIECE_LENGTH: usize = 900;
 
 /// The same for every Site.
 const CONSTANT: [(&str, &str); 2] =
@@ -71,7 +76,12 @@ fn template_error(template: &str, error: &minijinja::Error) -> RenderError {
 fn values(site: &Context<'_>) -> Result<minijinja::Value, RenderError> {
     let private = site.site.spec.site_type == SiteType::Private;
     let error_handling = site.site.spec.configuration.settings.error_handling.as_ref();
-    let not_found = error_handling.and_then(|handling| handling.not_found_page.as_deref());
+    let not_found_page = error_handling
+        .and_then(|handling| handling.not_found_page.as_deref())
+        .filter(|page| !page.is_empty())
+        .map(content_path)
+        .transpose()?
+        .flatten();
     let applications: Vec<_> = [(Builtin::Admin, "admin"), (Builtin::Webdav, "dav"), (Builtin::S3, "s3")]
         .into_iter()
         .filter(|(builtin, _)| site.applications.has(*builtin))
@@ -88,11 +98,11 @@ fn values(site: &Context<'_>) -> Result<minijinja::Value, RenderError> {
         custom => site.applications.has(Builtin::Custom),
         applications,
         headers => headers(site, private)?.into_iter().enumerate().map(|(number, header)| {
-            let upstream = header.name.to_ascii_lowercase().replace('-', "_");
-            context! { number, name => header.name, value => header.value, upstream }
+            let (variable, pieces) = (header.variable(), pieces(&header.value));
+            context! { number, name => header.name, variable, pieces }
         }).collect::<Vec<_>>(),
         directory_listing => error_handling.and_then(|handling| handling.directory_listing).unwrap_or(true),
-        not_found_page => not_found.filter(|page| !page.is_empty()).map(content_path).transpose()?,
+        not_found_page => not_found_page.as_deref().map(pieces),
         brand => site.settings.site.brand.as_str(),
         front_port => port(Builtin::Proxy),
         probe_port => PROBE_PORT,
@@ -114,36 +124,35 @@ fn headers(site: &Context<'_>, private: bool) -> Result<Vec<Header>, RenderError
     Ok(headers)
 }
 
-/// A path inside the content, with one slash in front.
-fn content_path(page: &str) -> Result<String, RenderError> {
-    let path = page.trim_start_matches('/');
-    let hidden = path.split('/').any(|segment| matches!(segment, "." | ".." | ".sites" | ""));
-    if hidden || path.chars().any(char::is_control) || path.len() > 1024 {
+/// Path of the Site's own 404 page. The state of the site is never one, whatever the Site says.
+fn content_path(page: &str) -> Result<Option<String>, RenderError> {
+    if !forms::content_path(page) {
         return Err(RenderError::field(
             "spec.configuration.settings.error_handling.not_found_page",
-            "give the path of a file of the content, such as /404.html, without '.' and '..' segments",
+            "must be a path of the Site's content such as /404.html, without '.' and '..' segments, '?' and '#'",
         ));
     }
-    Ok(format!("/{path}"))
+    Ok((!page.split('/').any(|segment| segment == ".sites")).then(|| page.to_owned()))
 }
 
-/// A text as one word of an nginx configuration, served as it is.
+/// A text in pieces, each well below the 4,096 bytes that nginx allows one word of its configuration.
+fn pieces(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    characters.chunks(PIECE_LENGTH).map(|piece| piece.iter().collect()).collect()
+}
+
+/// A text as one word of an nginx configuration. It may still hold `$`: only where nginx expands no variable.
 ///
-/// nginx has no escape for `$`: a variable that holds one stands for it. Control characters are refused
-/// before (`headers`, [`content_path`]); here they would only be dropped.
+/// Control characters are refused before; here they would only be dropped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars().filter(|character| !character.is_control()) {
-        match character {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(character);
-            }
-            '$' => quoted.push_str("${sites_dollar}"),
-            other => quoted.push(other),
+        if matches!(character, '"' | '\\') {
+            quoted.push('\\');
         }
+        quoted.push(character);
     }
     quoted.push('"');
     quoted

@@ -3,10 +3,10 @@
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
+use super::other_hub_host;
 use super::policy::{HTTP_ROUTE, policies};
-use super::{other_hub_host, route_host};
 use crate::domain::application::Builtin;
-use crate::render::context::{Context, host_name};
+use crate::render::context::Context;
 use crate::render::error::RenderError;
 use crate::render::layout::{GONE_PATH, port};
 use crate::settings::types::GatewayProvider;
@@ -24,8 +24,8 @@ pub struct HttpRoutes {
 pub fn routes(context: &Context<'_>, name: &str) -> Result<HttpRoutes, RenderError> {
     let spec = json!({
         "parentRefs": [parent(context)],
-        "hostnames": [route_host(context)],
-        "rules": [rule(context)?],
+        "hostnames": [context.host],
+        "rules": [rule(context)],
     });
     Ok(HttpRoutes { route: HTTP_ROUTE.object(context, name, &spec), policies: policies(context, name)? })
 }
@@ -42,10 +42,10 @@ fn parent(context: &Context<'_>) -> Value {
     parent
 }
 
-fn rule(context: &Context<'_>) -> Result<Value, RenderError> {
+fn rule(context: &Context<'_>) -> Value {
     let matches = json!([{ "path": { "type": "PathPrefix", "value": context.prefix } }]);
     if !context.site.enabled() {
-        return Ok(json!({ "matches": matches, "filters": [gone(context)?] }));
+        return json!({ "matches": matches, "filters": [gone(context)] });
     }
     let mut rule = json!({
         "matches": matches,
@@ -56,22 +56,17 @@ fn rule(context: &Context<'_>) -> Result<Value, RenderError> {
     if gateway.provider == GatewayProvider::None {
         rule["timeouts"] = json!({ "request": gateway.request_timeout });
     }
-    Ok(rule)
+    rule
 }
 
-fn gone(context: &Context<'_>) -> Result<Value, RenderError> {
+fn gone(context: &Context<'_>) -> Value {
     let mut redirect = json!({
         "statusCode": 302,
         "path": { "type": "ReplaceFullPath", "replaceFullPath": GONE_PATH },
     });
     if let Some(host) = other_hub_host(context) {
         redirect["scheme"] = json!("https");
-        redirect["hostname"] = json!(host_name(host));
-        if let Some((_, port)) = host.split_once(':') {
-            let port: u16 =
-                port.parse().map_err(|_| RenderError::setting("routing.hub_host", "the port is not a number"))?;
-            redirect["port"] = json!(port);
-        }
+        redirect["hostname"] = json!(host);
     }
-    Ok(json!({ "type": "RequestRedirect", "requestRedirect": redirect }))
+    json!({ "type": "RequestRedirect", "requestRedirect": redirect })
 }

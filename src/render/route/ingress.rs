@@ -10,7 +10,7 @@ use k8s_openapi::api::networking::v1::{
     ServiceBackendPort,
 };
 
-use super::{gone_address, route_host};
+use super::gone_address;
 use crate::domain::application::Builtin;
 use crate::render::context::Context;
 use crate::render::error::RenderError;
@@ -24,7 +24,7 @@ pub fn ingress(context: &Context<'_>, name: &str) -> Result<Ingress, RenderError
         metadata,
         spec: Some(IngressSpec {
             ingress_class_name: Some(context.settings.routing.ingress.class.clone()),
-            rules: Some(vec![IngressRule { host: Some(route_host(context)), http: Some(paths(context)) }]),
+            rules: Some(vec![IngressRule { host: Some(context.host.to_owned()), http: Some(paths(context)) }]),
             ..IngressSpec::default()
         }),
         ..Ingress::default()

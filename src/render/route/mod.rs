@@ -14,7 +14,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 pub use http_route::HttpRoutes;
 pub use policy::{HTTP_ROUTE, PolicyKind, policy_kinds};
 
-use super::context::{Context, host_name};
+use super::context::Context;
 use super::error::RenderError;
 use super::layout::GONE_PATH;
 use crate::domain::names;
@@ -47,9 +47,4 @@ fn other_hub_host<'a>(context: &Context<'a>) -> Option<&'a str> {
 /// Where an archived Site leads.
 fn gone_address(context: &Context<'_>) -> String {
     other_hub_host(context).map_or_else(|| GONE_PATH.to_owned(), |host| format!("https://{host}{GONE_PATH}"))
-}
-
-/// Name that a route matches.
-fn route_host(context: &Context<'_>) -> String {
-    host_name(context.host).to_owned()
 }

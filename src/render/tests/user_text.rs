@@ -41,17 +41,30 @@ fn shape(directive: &Directive) -> Vec<String> {
     names
 }
 
-/// The word in the configuration that carries the header's value.
+/// The text that nginx makes of the word that carries the header's value.
 fn served(configuration: &Directive, custom: bool) -> String {
-    let mut found = Vec::new();
-    configuration.all(if custom { "map" } else { "add_header" }, &mut found);
-    let value = if custom {
-        let map = found.iter().find(|map| map.words.get(2).is_some_and(|name| name == "$header_0")).unwrap();
+    let all = |name| {
+        let mut found = Vec::new();
+        configuration.all(name, &mut found);
+        found
+    };
+    let word = if custom {
+        let maps = all("map");
+        let map = maps.iter().find(|map| map.words.get(2).is_some_and(|name| name == "$header_0")).unwrap();
         map.block.as_ref().unwrap().iter().find(|entry| entry.words[0].is_empty()).unwrap().words[1].clone()
     } else {
-        found.iter().find(|header| header.words[1] == "X-Text").unwrap().words[2].clone()
+        all("add_header").iter().find(|header| header.words[1] == "X-Text").unwrap().words[2].clone()
     };
-    value.replace("${sites_dollar}", "$")
+    let mut text = String::new();
+    for variable in word.split_inclusive('}') {
+        let name = variable.strip_prefix("${").and_then(|name| name.strip_suffix('}')).unwrap();
+        let geos = all("geo");
+        let geo = geos.iter().find(|geo| geo.words[1] == format!("${name}")).unwrap();
+        let default = &geo.block.as_ref().unwrap()[0];
+        assert_eq!((default.words[0].as_str(), default.words.len()), ("default", 2));
+        text.push_str(&default.words[1]);
+    }
+    text
 }
 
 #[test]
@@ -82,6 +95,12 @@ fn b15_control_characters_are_refused_raw_and_encoded() {
 
 #[test]
 fn b15_names_that_are_no_header_names_or_not_the_sites_are_refused() {
+    let with = |headers: &[(&str, &str)]| {
+        let mut site = site("data");
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        site.spec.configuration.headers = headers.collect();
+        nginx(&site)
+    };
     for name in [
         "X Y",
         "X:Y",
@@ -89,10 +108,9 @@ fn b15_names_that_are_no_header_names_or_not_the_sites_are_refused() {
         "",
         "X;",
         "X{",
-        "$x",
         "\"x\"",
+        "x\\",
         "Ü",
-        "-x",
         "Set-Cookie",
         "content-length",
         "Content-Type",
@@ -101,14 +119,25 @@ fn b15_names_that_are_no_header_names_or_not_the_sites_are_refused() {
         "LOCATION",
         "X-Accel-Redirect",
     ] {
-        let mut site = site("data");
-        site.spec.configuration.headers = [(name.to_owned(), "value".to_owned())].into();
-        let error = nginx(&site).unwrap_err();
+        let error = with(&[(name, "value")]).unwrap_err();
         assert!(matches!(&error, RenderError::Header { name: given, .. } if given == name), "{name:?}: {error}");
     }
-    let mut site = site("data");
-    site.spec.configuration.headers = [("x-a".to_owned(), "1".to_owned()), ("X-A".to_owned(), "2".to_owned())].into();
-    assert!(nginx(&site).unwrap_err().to_string().contains("give it once"));
+    let benign = shape(&with(&[("X-Name", "value")]).unwrap());
+    for name in ["$request_uri", "'x'", "#x", "-x", "x|y", "`x`"] {
+        assert_eq!(shape(&with(&[(name, "value")]).unwrap()), benign, "{name:?}");
+    }
+    let joined = with(&[("x-text", "1"), ("X-Text", "2"), ("Y", " ")]).unwrap();
+    assert_eq!(served(&joined, false), "2, 1", "one header, both values");
+}
+
+#[test]
+fn a_text_of_any_length_is_served_and_no_word_is_too_long_for_nginx() {
+    let value = "\"ü\\$".repeat(1024);
+    let configuration = nginx(&with_header(&value, false)).unwrap();
+    assert_eq!(served(&configuration, false), value);
+    let text = file(&render(&with_header(&value, false), &settings(), &observed()).unwrap(), "nginx.conf");
+    let longest = text.lines().filter(|line| line.contains("geo ")).map(str::len).max().unwrap();
+    assert!(longest < 4096, "{longest}");
 }
 
 #[test]
@@ -143,12 +172,16 @@ fn b15_a_not_found_page_stays_inside_the_content() {
         nginx(&site)
     };
     let benign = shape(&with("/404.html").unwrap());
-    for page in ["404.html", "//404.html", "/a b/$x \"y\";.html", "/${document_root}/x{}"] {
+    for page in ["//404.html", "/a/", "/", "/a b/$x \"y\";.html", "/${document_root}/x{}"] {
         assert_eq!(shape(&with(page).unwrap()), benign, "{page}");
     }
-    for page in ["/../etc/passwd", "/a/../../b", "/.sites/tokens", "/a/", "/", "/a\nb", "/a//b", "/./a"] {
+    for page in ["404.html", "/../etc/passwd", "/a/../../b", "/a\nb", "/./a", "/a?b", "/a%2f..%2fb"] {
         assert!(with(page).is_err(), "{page}");
     }
+    let mut found = Vec::new();
+    let state = with("/.sites/tokens").unwrap();
+    state.all("try_files", &mut found);
+    assert_eq!(found, Vec::<&Directive>::new(), "the state of the site is no page");
 }
 
 #[test]
@@ -194,6 +227,30 @@ proptest! {
         prop_assume!(!value.trim().is_empty());
         if let Ok(configuration) = nginx(&with_header(&value, false)) {
             prop_assert_eq!(served(&configuration, false), value);
+        }
+    }
+}
+
+proptest! {
+    /// What the rules of a Site allow can be rendered: a Site that was accepted never stays unready for its texts.
+    #[test]
+    fn every_valid_site_renders(
+        name in "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}",
+        value in "\\PC{0,40}",
+        page in "/[a-z0-9 ./%$\"\\\\{};']{0,20}",
+        cpu in "\\+?[0-9]{1,6}(\\.[0-9]{0,12})?(n|u|m|k|M|Ki|Mi|e3|E-2|E)?",
+        custom in any::<bool>(),
+    ) {
+        let mut site = site(if custom { "dashboard" } else { "data" });
+        let configuration = &mut site.spec.configuration;
+        configuration.headers = [(name, value)].into();
+        configuration.settings.error_handling =
+            Some(ErrorHandling { not_found_page: Some(page), ..ErrorHandling::default() });
+        configuration.settings.resource_limits =
+            Some(crate::domain::site::ResourceLimits { cpu: Some(cpu), memory: None });
+        prop_assume!(crate::domain::rules::violations(&site).is_empty());
+        if let Err(error) = nginx(&site) {
+            prop_assert!(false, "{}", error);
         }
     }
 }

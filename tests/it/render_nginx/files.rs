@@ -45,12 +45,13 @@ async fn files_ranges_and_types() {
 async fn b15_hostile_values_are_served_literally() {
     for custom in [false, true] {
         let value = "a\"b'c;d{e}f$request_uri ${document_root} #g \\ \\\" ü";
-        let long = format!("{}$", "x".repeat(3_900));
+        let long = format!("{}$", "ü\\\"".repeat(1_365));
         let world = World::start("data", |site| {
             site.spec.configuration.headers = [
                 ("X-Hostile".to_owned(), value.to_owned()),
                 ("X-Long".to_owned(), long.clone()),
                 ("x_under".to_owned(), "$".to_owned()),
+                ("$odd'|#".to_owned(), "odd".to_owned()),
             ]
             .into();
             if custom {
@@ -69,6 +70,29 @@ async fn b15_hostile_values_are_served_literally() {
         assert_eq!(answer.header("x-hostile"), value);
         assert_eq!(answer.header("x-long"), long);
         assert_eq!(answer.header("x_under"), "$");
+        assert_eq!(answer.header("$odd'|#"), "odd");
+    }
+}
+
+/// As many and as long as the rules of a Site allow.
+#[tokio::test]
+async fn b15_the_largest_headers_start_and_are_served() {
+    for custom in [false, true] {
+        let value = "ü".repeat(4096);
+        let world = World::start(if custom { "dashboard" } else { "data" }, |site| {
+            let name = |number: usize| match number % 2 {
+                0 => format!("X-{number:0>98}"),
+                _ => format!("${number:0>99}"),
+            };
+            site.spec.configuration.headers = (0..32).map(|number| (name(number), value.clone())).collect();
+        })
+        .await;
+        world.write("index.html", b"hello");
+        let path = if custom { "/user1/board/" } else { "/repository/Climate_Pulse.v2/" };
+        let answer = world.request("GET", path, &["Cookie: viewer=1"]).await;
+        assert_eq!(answer.status, 200);
+        let served = answer.headers.iter().filter(|(_, served)| served == value.as_bytes()).count();
+        assert_eq!(served, 32);
     }
 }
 
@@ -127,7 +151,7 @@ async fn folders_listings_and_missing_pages() {
 async fn a_page_of_an_odd_name_is_served() {
     let world = World::start("docs", |site| {
         site.spec.configuration.settings.error_handling =
-            Some(ErrorHandling { not_found_page: Some("a $uri \"b\".html".to_owned()), ..Default::default() });
+            Some(ErrorHandling { not_found_page: Some("/a $uri \"b\".html".to_owned()), ..Default::default() });
     })
     .await;
     world.write("a $uri \"b\".html", b"odd");
