@@ -151,13 +151,23 @@ pub fn contained(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => part.iter().all(|(name, value)| match whole.get(name) {
             Some(other) => contained(value, other),
-            None => same_or_empty(value, &Value::Null) || *value == Value::Bool(false),
+            None => says_nothing(value),
         }),
         (Value::Array(part), Value::Array(whole)) => {
             part.len() == whole.len() && part.iter().zip(whole).all(|(a, b)| contained(a, b))
         }
         (Value::String(a), Value::String(b)) => a == b || same_quantity(a, b),
         (part, whole) => part == whole,
+    }
+}
+
+/// What the server leaves out of an object: absent, false, or a map or list of nothing.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Object(map) => map.values().all(says_nothing),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
     }
 }
 
