@@ -211,6 +211,10 @@ impl<R: Reconciler> ObjectState<R> {
                 self.received += 1;
                 let effects = self.machine.resynced();
                 self.run(myself, effects);
+                {
+                    let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.context.reconciler.resynced(Arc::make_mut(&mut kept.state));
+                }
                 self.listed = true;
                 self.look(myself);
                 self.offer_farewell();

@@ -181,6 +181,9 @@ pub trait Reconciler: Sized + Send + Sync + 'static {
     /// Folds a fact into the state. Returns whether it says anything new.
     fn fold(&self, state: &mut Self::State, fact: Self::Fact, moment: &Moment) -> bool;
 
+    /// A resync has come: for resources that are to be reconciled then, and not only compared.
+    fn resynced(&self, _state: &mut Self::State) {}
+
     /// Compares what is observed with what was handled. Memory work: called often, takes no permit.
     fn look(&self, object: &Self::Object, state: &Self::State, moment: &Moment) -> Look<Self::Work>;
 
