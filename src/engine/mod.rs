@@ -34,6 +34,7 @@ pub use context::{Context, Options};
 pub use key::ObjectKey;
 pub use machine::Retry;
 pub use messages::{RegistryMessage, SourceEvent};
+pub use object::asks_differently;
 pub use plain::{Plain, Reconcile, Reconciled};
 pub use process::{ProcessOptions, connect, run};
 pub use reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled};

@@ -148,6 +148,7 @@ impl<R: Reconcile> Reconciler for Plain<R> {
             reason: "ReconcileError",
             message: error.to_string(),
             retry: Retry::Backoff { capped: false },
+            expected: matches!(error, CallError::NotLeader { .. }),
         };
         match pass.work {
             PlainWork::Finalize => {

@@ -95,6 +95,8 @@ pub struct Failure {
     pub message: String,
     /// When it is tried again.
     pub retry: Retry,
+    /// Part of the ordinary course (an object that is still being deleted, a lost Lease): said at info, no Event.
+    pub expected: bool,
 }
 
 impl fmt::Display for Failure {
@@ -159,7 +161,7 @@ pub trait Reconciler: Sized + Send + Sync + 'static {
     /// Word for metrics, logs and the debug path: the plural of the resource.
     fn model(&self) -> &'static str;
 
-    /// What counts as a change. Default: the generation.
+    /// What counts as a change, of the spec and the annotations alone. Default: the generation.
     fn trigger(&self, object: &Self::Object) -> String {
         object.meta().generation.unwrap_or_default().to_string()
     }
