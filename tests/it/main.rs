@@ -4,5 +4,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fuzz_judges;
 mod lab_selftest;
 mod render_nginx;

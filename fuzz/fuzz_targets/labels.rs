@@ -1,0 +1,8 @@
+//! Fuzz target: see `judges::labels`.
+#![no_main]
+
+#[path = "../judges.rs"]
+#[allow(dead_code)]
+mod judges;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| judges::labels(data));
