@@ -26,6 +26,7 @@ pub mod slots;
 pub mod status_lane;
 pub mod supervision;
 pub mod timer;
+mod version;
 
 pub use context::{Context, Options};
 pub use key::ObjectKey;
