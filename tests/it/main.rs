@@ -6,3 +6,4 @@ mod support;
 
 mod lab_selftest;
 mod render_nginx;
+mod takeover_adoption;
