@@ -216,26 +216,33 @@ impl fmt::Debug for Secret {
     }
 }
 
+// A field that cannot be read (of the replaced platform, of a later release) counts as absent: the operator can
+// write it anew, and a Site must not stop for what nobody asked for.
 /// What the operator reports. Written by the operator alone, as one merge patch.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 pub struct SiteStatus {
     /// The pods' state in one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// True only when the phase is Running and the pod's conditions are fine.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "readable")]
     pub all_steps_started: bool,
     /// What keeps the pods from running, one entry a container.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "readable")]
     pub container_problems: Vec<ContainerProblem>,
     /// Generation of the Site that this status speaks of.
-    #[serde(default, rename = "observedGeneration", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "readable",
+        rename = "observedGeneration",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_generation: Option<i64>,
     /// `Ready`, and `RouteConflict`, `Degraded`, `VolumeLabelled` when they say something.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "readable", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// What has been rendered and written; absent until the first pass has ended well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub handled: Option<Handled>,
 }
 
@@ -353,6 +360,13 @@ fn absent_or<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deseriali
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+/// What cannot be read is absent.
+fn readable<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
 /// A quantity written as a number (`cpu: 1`) means its text.
 fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
@@ -449,6 +463,20 @@ mod tests {
         assert_eq!((limits.cpu.as_deref(), limits.memory), (Some("1"), None));
         assert_eq!(site.spec.configuration.share, Share::default());
         assert_eq!(site.spec.configuration.other["twofa"], json!({"on": true}));
+    }
+
+    #[test]
+    fn a_status_of_another_form_is_read_as_far_as_it_can_be() {
+        let site: Site = serde_json::from_value(json!({
+            "apiVersion": "sites.ecmwf.int/v1", "kind": "Site", "metadata": {"name": "a"},
+            "spec": {"id": "a", "owner": "o", "type": "public"},
+            "status": {"phase": "Provisioning", "container_problems": "none", "all_steps_started": null,
+                "observedGeneration": 3, "conditions": {}, "handled": {"digest": "v1:x"}, "on_create": {}},
+        }))
+        .unwrap();
+        let handled = Handled { digest: "v1:x".to_owned(), ..Handled::default() };
+        let expected = SiteStatus { observed_generation: Some(3), handled: Some(handled), ..SiteStatus::default() };
+        assert_eq!(site.status, Some(expected));
     }
 
     #[test]

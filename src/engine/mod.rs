@@ -29,14 +29,15 @@ pub mod slots;
 pub mod status_lane;
 pub mod supervision;
 pub mod timer;
+mod version;
 
 pub use context::{Context, Options};
 pub use key::ObjectKey;
 pub use machine::Retry;
 pub use messages::{RegistryMessage, SourceEvent};
-pub use object::asks_differently;
 pub use plain::{Plain, Reconcile, Reconciled};
 pub use process::{ProcessOptions, connect, run};
 pub use reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled};
 pub use runtime::{Engine, Feeds};
 pub use slots::Class;
+pub use version::asks_differently;

@@ -313,9 +313,10 @@ impl SitePass<'_> {
         self.state.handled.is_none() && self.state.stateful_set.as_ref().is_some_and(|set| set.stamp.is_none())
     }
 
-    /// The baseline is what kopf handled last, else the spec as it is.
+    /// The baseline is what kopf handled last, else the Site as it is. An upgrade request that the baseline does not
+    /// have was made while nobody ran.
     fn unchanged_since_legacy(&self) -> bool {
-        change::kopf_baseline(self.site).is_none_or(|baseline| change::digest(&baseline) == self.state.trigger.digest)
+        change::kopf_baseline(self.site).is_none_or(|baseline| !self.state.trigger.due(&change::trigger(&baseline)))
     }
 
     /// The route that an older platform gave the Site, and its path: names say nothing there, so it is read once.

@@ -19,7 +19,9 @@ pub fn patch(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> Option<Va
     if present == desired || (silent && state.pods.is_empty()) {
         return None;
     }
-    let old = serde_json::to_value(&present).ok()?;
+    // A status without a record of ours may hold what cannot be read: all of it is written.
+    let old = present.handled.is_some().then(|| serde_json::to_value(&present)).transpose().ok()?;
+    let old = old.unwrap_or_else(|| Value::Object(Map::new()));
     let new = serde_json::to_value(&desired).ok()?;
     merge_patch(&old, &new)
 }

@@ -7,3 +7,4 @@ mod support;
 mod fuzz_judges;
 mod lab_selftest;
 mod render_nginx;
+mod takeover_adoption;

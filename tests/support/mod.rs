@@ -12,6 +12,9 @@
 //! | [`api`] | objects as JSON |
 //! | [`wait`] | deadlines with polling; nothing sleeps |
 //! | [`redis`] | a Redis server |
+//! | [`legacy`] | what the replaced platform leaves |
+//! | [`older`] | Sites written before the present definition |
+//! | [`stillness`] | that an operator does nothing |
 
 #![allow(dead_code, unused_imports, reason = "a test uses what it needs")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken test ground must fail the test")]
@@ -20,17 +23,22 @@
 pub mod api;
 pub mod audit;
 pub mod lab;
+pub mod legacy;
+pub mod older;
 pub mod operator;
 pub mod proxy;
 pub mod redis;
+pub mod stillness;
 pub mod wait;
 pub mod world;
 
 pub use audit::{Audit, Calls};
 pub use lab::Lab;
+pub use legacy::Legacy;
 pub use operator::{Operator, Start};
 pub use proxy::{Act, FaultProxy, Match, Times};
 pub use redis::Redis;
+pub use stillness::{assert_left_alone, calls_about};
 pub use wait::{SOON, eventually};
 pub use world::World;
 pub use xtask::cluster::Options;
