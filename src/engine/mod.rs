@@ -29,6 +29,7 @@ pub mod slots;
 pub mod status_lane;
 pub mod supervision;
 pub mod timer;
+mod version;
 
 pub use context::{Context, Options};
 pub use key::ObjectKey;

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
-use tracing::{Instrument, error, info, info_span, warn};
+use tracing::{Instrument, error, info_span, warn};
 
 use super::context::Context;
 use super::key::ObjectKey;
@@ -23,6 +23,7 @@ use super::reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled
 use super::slots::Class;
 use super::status_lane::StatusLane;
 use super::timer::Timer;
+use super::version::is_newer;
 
 /// So many passes in a row that end well and leave the same work behind are a defect: they are slowed down.
 const MOST_FRUITLESS: u32 = 3;
@@ -419,7 +420,7 @@ impl<R: Reconciler> ObjectState<R> {
                 let outcome = std::panic::AssertUnwindSafe(context.reconciler.reconcile(pass))
                     .catch_unwind()
                     .await
-                    .unwrap_or_else(|payload| Err(panic_failure(payload.as_ref())));
+                    .unwrap_or_else(|payload| Err(Failure::of_panic(payload.as_ref())));
                 // An actor that has ended does not wait for it.
                 let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed() });
             }
@@ -489,31 +490,5 @@ impl<R: Reconciler> ObjectState<R> {
             "degraded": self.degraded,
             "knows": self.context.reconciler.describe(kept.object.as_deref(), &kept.state),
         })
-    }
-}
-
-fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
-    info!(panic = text, "a pass panicked");
-    Failure {
-        reason: "Panic",
-        message: "a defect of the operator stopped this pass; its log names the place".to_owned(),
-        retry: Retry::Backoff { capped: true },
-    }
-}
-
-type Meta = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-/// Whether `new` is newer than `old`, of the same object. Resource versions of one resource are comparable
-/// numbers; should a server use another form, everything that differs counts as newer.
-fn is_newer(old: &Meta, new: &Meta) -> bool {
-    let number = |meta: &Meta| meta.resource_version.as_ref().and_then(|version| version.parse::<u64>().ok());
-    match (number(old), number(new)) {
-        (Some(old), Some(new)) => new > old,
-        _ => old.resource_version != new.resource_version,
     }
 }
