@@ -5,4 +5,5 @@
 mod support;
 
 mod lab_selftest;
+mod life_01_objects_are_created_in_order;
 mod render_nginx;

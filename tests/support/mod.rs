@@ -12,6 +12,7 @@
 //! | [`api`] | objects as JSON |
 //! | [`wait`] | deadlines with polling; nothing sleeps |
 //! | [`redis`] | a Redis server |
+//! | [`belongings`] | what a Site has, and when nothing is left to do for it |
 
 #![allow(dead_code, unused_imports, reason = "a test uses what it needs")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken test ground must fail the test")]
@@ -19,6 +20,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod belongings;
 pub mod lab;
 pub mod operator;
 pub mod proxy;
