@@ -118,24 +118,6 @@ impl Failure {
     }
 }
 
-impl Failure {
-    /// The end of a pass that panicked: a defect of ours, whose place the panic's own message has named.
-    #[must_use]
-    pub fn of_panic(payload: &(dyn std::any::Any + Send)) -> Self {
-        let text = payload
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
-        tracing::info!(panic = text, "a pass panicked");
-        Self {
-            reason: "Panic",
-            message: "a defect of the operator stopped this pass; its log names the place".to_owned(),
-            retry: Retry::Backoff { capped: true },
-        }
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.message)

@@ -308,9 +308,12 @@ impl SitePass<'_> {
 
     // ---- take-over
 
-    /// A Site of an older platform: a `StatefulSet` without our stamp, and no record of ours.
+    /// A Site of an older platform: a `StatefulSet` without our stamp that nobody else owns, and no record of ours.
     fn is_legacy(&self) -> bool {
-        self.state.handled.is_none() && self.state.stateful_set.as_ref().is_some_and(|set| set.stamp.is_none())
+        let set = ChildKey::new(ChildKind::StatefulSet, self.site.spec.id.clone());
+        let foreign = self.state.children.get(&set).is_some_and(|fact| fact.owner == Ownership::Foreign);
+        let stampless = self.state.stateful_set.as_ref().is_some_and(|set| set.stamp.is_none());
+        self.state.handled.is_none() && stampless && !foreign
     }
 
     /// The baseline is what kopf handled last, else the Site as it is. An upgrade request that the baseline does not

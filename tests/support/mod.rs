@@ -15,6 +15,7 @@
 //! | [`legacy`] | what the replaced platform leaves |
 //! | [`older`] | Sites written before the present definition |
 //! | [`stillness`] | that an operator does nothing |
+//! | [`belongings`] | what a Site has, and when nothing is left to do for it |
 
 #![allow(dead_code, unused_imports, reason = "a test uses what it needs")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken test ground must fail the test")]
@@ -22,6 +23,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod belongings;
 pub mod lab;
 pub mod legacy;
 pub mod older;
