@@ -211,6 +211,10 @@ impl<R: Reconciler> ObjectState<R> {
                 self.received += 1;
                 let effects = self.machine.resynced();
                 self.run(myself, effects);
+                {
+                    let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.context.reconciler.resynced(Arc::make_mut(&mut kept.state));
+                }
                 self.listed = true;
                 self.look(myself);
                 self.offer_farewell();
@@ -273,7 +277,9 @@ impl<R: Reconciler> ObjectState<R> {
         self.fruitless = 0;
         let old = if same { kept.object.clone() } else { None };
         self.context.reconciler.seen(Arc::make_mut(&mut kept.state), old.as_deref(), &object, &moment);
-        self.trigger = self.context.reconciler.trigger(&object).into();
+        if old.as_ref().is_none_or(|old| asks_differently(old.meta(), object.meta())) {
+            self.trigger = self.context.reconciler.trigger(&object).into();
+        }
         kept.object = Some(object);
         if listed && old.is_none() {
             self.listed = true;
@@ -448,14 +454,24 @@ impl<R: Reconciler> ObjectState<R> {
                 let limits = self.context.options.retry_limits();
                 effects = self.machine.failed(&in_flight.trigger, &failure.retry, limits, moment.random);
                 let exhausted = self.machine.phase() == Phase::Waiting(super::machine::Patience::Exhausted);
-                error!(key = %self.key, reason = failure.reason, attempts = self.machine.attempts(), exhausted,
-                    error = %failure.message, "pass failed");
-                self.context.warn_about(in_flight.object.as_ref(), failure.reason, &failure.message);
+                self.say_failed(&in_flight, &failure, exhausted);
                 self.settle(&in_flight, Settled::Failed { failure: &failure, exhausted }, &moment);
             }
         }
         self.run(myself, effects);
         self.look(myself);
+    }
+
+    /// Once, where it is handled.
+    fn say_failed(&self, in_flight: &InFlight<R>, failure: &Failure, exhausted: bool) {
+        let Failure { reason, message, expected, .. } = failure;
+        let attempts = self.machine.attempts();
+        if *expected {
+            info!(key = %self.key, reason, attempts, error = %message, "pass will be tried again");
+        } else {
+            error!(key = %self.key, reason, attempts, exhausted, error = %message, "pass failed");
+            self.context.warn_about(in_flight.object.as_ref(), reason, message);
+        }
     }
 
     fn settle(&self, in_flight: &InFlight<R>, outcome: Settled<'_, R::Done>, moment: &Moment) {
@@ -499,10 +515,17 @@ fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {
         reason: "Panic",
         message: "a defect of the operator stopped this pass; its log names the place".to_owned(),
         retry: Retry::Backoff { capped: true },
+        expected: false,
     }
 }
 
 type Meta = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Whether spec or annotations may have changed: most events are about the status alone.
+#[must_use]
+pub fn asks_differently(old: &Meta, new: &Meta) -> bool {
+    old.generation != new.generation || old.annotations != new.annotations
+}
 
 /// Whether `new` is newer than `old`, of the same object. Resource versions of one resource are comparable
 /// numbers; should a server use another form, everything that differs counts as newer.

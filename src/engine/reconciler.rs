@@ -95,6 +95,8 @@ pub struct Failure {
     pub message: String,
     /// When it is tried again.
     pub retry: Retry,
+    /// Part of the ordinary course (an object that is still being deleted, a lost Lease): said at info, no Event.
+    pub expected: bool,
 }
 
 impl fmt::Display for Failure {
@@ -159,7 +161,7 @@ pub trait Reconciler: Sized + Send + Sync + 'static {
     /// Word for metrics, logs and the debug path: the plural of the resource.
     fn model(&self) -> &'static str;
 
-    /// What counts as a change. Default: the generation.
+    /// What counts as a change, of the spec and the annotations alone. Default: the generation.
     fn trigger(&self, object: &Self::Object) -> String {
         object.meta().generation.unwrap_or_default().to_string()
     }
@@ -180,6 +182,9 @@ pub trait Reconciler: Sized + Send + Sync + 'static {
 
     /// Folds a fact into the state. Returns whether it says anything new.
     fn fold(&self, state: &mut Self::State, fact: Self::Fact, moment: &Moment) -> bool;
+
+    /// A resync has come: for resources that are to be reconciled then, and not only compared.
+    fn resynced(&self, _state: &mut Self::State) {}
 
     /// Compares what is observed with what was handled. Memory work: called often, takes no permit.
     fn look(&self, object: &Self::Object, state: &Self::State, moment: &Moment) -> Look<Self::Work>;

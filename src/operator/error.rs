@@ -102,7 +102,9 @@ impl PassError {
             Self::Call { source, .. } if matches!(**source, CallError::NotLeader { .. }) => {
                 Retry::Backoff { capped: false }
             }
-            Self::Terminating(_) | Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
+            // Costs no call while the object is known to be going.
+            Self::Terminating(_) => Retry::After(Duration::from_secs(1)),
+            Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
             _ => Retry::Backoff { capped: update },
         }
     }
@@ -110,6 +112,20 @@ impl PassError {
     /// As the engine takes it.
     #[must_use]
     pub fn failure(&self, update: bool, settings: &Operator) -> Failure {
-        Failure { reason: self.reason(), message: self.to_string(), retry: self.retry(update, settings) }
+        Failure {
+            reason: self.reason(),
+            message: self.to_string(),
+            retry: self.retry(update, settings),
+            expected: self.is_expected(),
+        }
+    }
+
+    /// Part of the ordinary course: over by itself, and nobody needs to be told.
+    fn is_expected(&self) -> bool {
+        match self {
+            Self::Terminating(_) | Self::SiteGone => true,
+            Self::Call { source, .. } => matches!(**source, CallError::NotLeader { .. }),
+            _ => false,
+        }
     }
 }

@@ -51,7 +51,12 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
     }
     let broken = to_repair(site, state, handled, expansion);
     if !broken.is_empty() {
-        return Look::work(Class::Fact, Work::Repair(broken));
+        let wait = state.repair_wait(now);
+        return if wait.is_zero() {
+            Look::work(Class::Fact, Work::Repair(broken))
+        } else {
+            Look { work: None, wake: Some(wait) }
+        };
     }
     let old = old_pods(site, state, handled);
     if !old.is_empty() {
@@ -97,6 +102,8 @@ fn to_repair(site: &Site, state: &SiteState, handled: &Handled, expansion: bool)
         .collect();
     let claim = ChildKey::new(ChildKind::PersistentVolumeClaim, site.spec.id.clone());
     match state.children.get(&claim) {
+        // A Site that was taken over may still mount a claim of an older name: it gets its own with its first change.
+        None if !pods_are_ours(site, handled) => {}
         None => keys.push(claim),
         Some(fact) if fact.terminating => {}
         Some(fact) => {
@@ -113,6 +120,12 @@ fn to_repair(site: &Site, state: &SiteState, handled: &Handled, expansion: bool)
     }
     keys.extend(stray_routes(state, handled, uid));
     keys
+}
+
+/// Whether the pods' set was written by us.
+fn pods_are_ours(site: &Site, handled: &Handled) -> bool {
+    let set = ChildKey::new(ChildKind::StatefulSet, site.spec.id.clone()).to_string();
+    handled.children.get(&set).is_none_or(|child| child.state == ChildState::Applied)
 }
 
 fn content_differs(fact: &ChildFact, child: &Child) -> bool {

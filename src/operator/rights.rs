@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use super::objects::{every_policy_kind, policy_kind};
+use crate::cluster::Kind;
+use crate::domain::site::Site;
+use crate::engine::rights::{self, rule};
 use crate::render::route::HTTP_ROUTE;
 
 /// Name of the operator's ServiceAccount, as on the platform that this one replaces.
@@ -39,17 +42,12 @@ pub fn yaml(namespace: &str) -> Result<String, serde_saphyr::ser::Error> {
     Ok(text)
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
-    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
-}
-
 fn namespaced() -> Vec<Value> {
     // Children are read, written and watched; only routes are ever deleted, the rest goes with its Site.
     let owned = ["get", "list", "watch", "create", "update"];
     let routes = ["get", "list", "watch", "create", "update", "delete"];
-    let mut rules = vec![
-        rule("sites.ecmwf.int", &["sites"], &["get", "list", "watch"]),
-        rule("sites.ecmwf.int", &["sites/status"], &["patch"]),
+    let mut rules = rights::of_resource(&Kind::of::<Site>(), false);
+    rules.extend([
         // Owner references that block a Site's foreground deletion need this where the cluster checks it.
         rule("sites.ecmwf.int", &["sites/finalizers"], &["update"]),
         rule("", &["secrets", "configmaps", "persistentvolumeclaims", "services"], &owned),
@@ -57,21 +55,13 @@ fn namespaced() -> Vec<Value> {
         rule("", &["pods"], &["list", "watch", "delete"]),
         rule("networking.k8s.io", &["ingresses"], &routes),
         rule(HTTP_ROUTE.group, &[HTTP_ROUTE.plural], &routes),
-    ];
+    ]);
     for policy in every_policy_kind() {
         let kind = policy_kind(&policy);
         rules.push(rule(&kind.group, &[&kind.plural], &routes));
     }
-    rules.extend(engine());
+    rules.extend(rights::of_process());
     rules
-}
-
-/// What the engine itself needs, for any resource: the Lease and Events.
-fn engine() -> Vec<Value> {
-    vec![
-        rule("coordination.k8s.io", &["leases"], &["get", "create", "update"]),
-        rule("events.k8s.io", &["events"], &["create", "patch"]),
-    ]
 }
 
 fn cluster_wide() -> Vec<Value> {

@@ -23,7 +23,7 @@ use crate::domain::change::{self, changed_paths};
 use crate::domain::conditions::{self, Reason, Status};
 use crate::domain::site::{Handled, Site};
 use crate::domain::{labels, rules};
-use crate::engine::{Broken, Failure, Look, Moment, ObjectKey, Pass, Reconciler, Settled};
+use crate::engine::{Broken, Failure, Look, Moment, ObjectKey, Pass, Reconciler, Settled, asks_differently};
 use crate::settings::Settings;
 
 /// Everything that the operator needs beyond one Site.
@@ -76,6 +76,11 @@ impl Reconciler for SiteReconciler {
             // The label is due again after a restart, spread as after a create.
             state.volume_due = Some(moment.now + self.label_delay(true, moment.random));
         }
+        let recorded = new.status.as_ref().and_then(|status| status.handled.as_ref());
+        state.take_record(recorded, |recorded| in_present_form(new, recorded));
+        if old.is_some_and(|old| !asks_differently(&old.metadata, &new.metadata)) {
+            return;
+        }
         state.trigger = change::trigger(new);
         state.labels = label_hash(&labels::site_labels(new));
         let violations = rules::violations(new);
@@ -86,8 +91,6 @@ impl Reconciler for SiteReconciler {
             error!(site = new.spec.id, violations = text.as_deref(), "Site breaks a rule");
         }
         state.violations = text;
-        let recorded = new.status.as_ref().and_then(|status| status.handled.as_ref());
-        state.take_record(recorded.map(|recorded| in_present_form(new, recorded)));
     }
 
     fn gone(&self, state: &mut SiteState) {
@@ -99,12 +102,13 @@ impl Reconciler for SiteReconciler {
     }
 
     fn fold(&self, state: &mut SiteState, fact: Fact, _: &Moment) -> bool {
-        let changed = state.fold(fact);
-        if changed {
-            // A new label fact is a new chance for what was refused before.
-            state.volume_problem = state.volume_problem.take().filter(|_| state.claim.is_some());
-        }
-        changed
+        state.fold(fact)
+    }
+
+    fn resynced(&self, state: &mut SiteState) {
+        // What was refused has another chance: a right may have been given meanwhile.
+        state.volume_problem = None;
+        state.replaced.clear();
     }
 
     fn look(&self, site: &Site, state: &SiteState, moment: &Moment) -> Look<Work> {
@@ -139,6 +143,9 @@ impl Reconciler for SiteReconciler {
                 if matches!(applied.how, How::Created | How::Updated) {
                     let delay = self.label_delay(applied.how == How::Created, moment.random);
                     state.volume_due = Some(moment.now + delay);
+                }
+                if applied.how == How::Repaired {
+                    state.note_repair(moment.now);
                 }
                 for (key, fact) in &applied.facts {
                     match fact {
@@ -263,7 +270,8 @@ impl SiteReconciler {
                 info!(site = pass.object.spec.id, volume = name, "volume labelled");
                 Ok(Done::Volume(None))
             }
-            Err(CallError::NotFound { .. }) => Ok(Done::Volume(None)),
+            // The volume has changed or gone meanwhile: the watch tells, and the look decides again.
+            Err(CallError::NotFound { .. } | CallError::Conflict { .. }) => Ok(Done::Volume(None)),
             // A right that is missing is not cured by trying: it is said, and tried again at the next news.
             Err(error @ CallError::Forbidden { .. }) => {
                 error!(site = pass.object.spec.id, volume = name, %error, "volume not labelled");

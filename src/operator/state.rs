@@ -1,15 +1,19 @@
 //! What a Site's actor remembers between passes: folded facts and the ends of passes. In memory only: all of
 //! it is rebuilt from the watches and from `status.handled` after a restart. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::facts::{ChildFact, ClaimFact, Fact, StatefulSetFact, WatchedKind};
 use crate::domain::change::Trigger;
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::pod_health::PodFact;
 use crate::domain::site::Handled;
+
+/// So many repairs of one Site in a window are made at once; more wait.
+const MOST_REPAIRS: usize = 8;
+const REPAIR_WINDOW: Duration = Duration::from_secs(60);
 
 /// The memory.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +46,8 @@ pub struct SiteState {
     pub volume_problem: Option<String>,
     /// Pods (uid) that were deleted for carrying an old stamp, or may not be.
     pub replaced: BTreeMap<String, String>,
+    /// When the last repairs ended, oldest first.
+    pub repairs: VecDeque<Instant>,
     /// What passes of this process have written; survives a pass that failed half way.
     pub progress: Arc<Mutex<Progress>>,
 }
@@ -207,18 +213,37 @@ impl SiteState {
 
     /// Takes the record that the status has, unless a pass of this process has made a newer one. A standby
     /// follows the leader's records this way.
-    pub fn take_record(&mut self, recorded: Option<Handled>) {
+    pub fn take_record(&mut self, recorded: Option<&Handled>, present_form: impl Fn(&Handled) -> Handled) {
         let ours = self.handled.as_deref();
-        if recorded.as_ref() == ours {
+        if recorded == ours {
             self.unsaved = false;
             return;
         }
         let at = |handled: Option<&Handled>| handled.and_then(|handled| handled.at.clone());
-        if self.unsaved && at(recorded.as_ref()) <= at(ours) {
+        if self.unsaved && at(recorded) <= at(ours) {
             return;
         }
         self.unsaved = false;
-        self.handled = recorded.map(Arc::new);
+        self.handled = recorded.map(present_form).map(Arc::new);
+    }
+
+    /// Counts a repair.
+    pub fn note_repair(&mut self, now: Instant) {
+        self.repairs.push_back(now);
+        if self.repairs.len() > MOST_REPAIRS {
+            self.repairs.pop_front();
+        }
+    }
+
+    /// How long the next repair must wait: somebody else may be rewriting a child each time we repair it.
+    #[must_use]
+    pub fn repair_wait(&self, now: Instant) -> Duration {
+        match self.repairs.front() {
+            Some(oldest) if self.repairs.len() == MOST_REPAIRS => {
+                (*oldest + REPAIR_WINDOW).saturating_duration_since(now)
+            }
+            _ => Duration::ZERO,
+        }
     }
 
     /// Forgets the object, keeps the facts.

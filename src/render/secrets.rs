@@ -55,7 +55,7 @@ fn object(context: &Context<'_>, name: &str, data: BTreeMap<String, String>) -> 
     })
 }
 
-/// Unpadded URL-safe base64 of HMAC-SHA256(session key, "<purpose>/<id>").
+/// Unpadded URL-safe base64 of `HMAC-SHA256(session key, "<purpose>/<id>")`.
 fn derived(context: &Context<'_>, purpose: &str) -> Result<String, RenderError> {
     let key = context.settings.session.secret_key.expose_secret();
     let refused = || RenderError::setting("session.secret_key", "set a random text of at least 32 characters");

@@ -1,0 +1,284 @@
+//! A plain resource on the engine: `reconcile`, `requeue_after` and `finalize`, and nothing else to say.
+//!
+//! Reconciled are an added object, a changed generation, a resync, what asked for it, and what failed
+//! (exponentially, from one second). The status gets `observedGeneration`, a `Ready` condition and the fields
+//! that a pass reports; writing them reconciles nothing. What was reconciled well at its generation is not
+//! reconciled again after a restart until the next resync. Resources with more to observe implement
+//! [`Reconciler`] themselves.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::Resource as _;
+use serde_json::{Map, Value, json};
+
+use super::machine::Retry;
+use super::reconciler::{Broken, Failure, Look, Moment, Object, Pass, Reconciler, Settled};
+use super::slots::Class;
+use crate::cluster::{CallError, Cluster};
+
+/// What a pass that ended well says.
+#[derive(Clone, Debug, Default)]
+pub struct Reconciled {
+    /// Fields of the status, beside `observedGeneration` and `conditions`.
+    pub status: Map<String, Value>,
+    /// Reconcile again after this time.
+    pub requeue_after: Option<Duration>,
+}
+
+/// A resource.
+pub trait Reconcile: Send + Sync + 'static {
+    /// Its Rust type.
+    type Object: Object;
+
+    /// Word for metrics, logs and the debug path.
+    const MODEL: &'static str;
+    /// Finalizer that is added to the objects: [`Self::finalize`] runs before they go.
+    const FINALIZER: Option<&'static str> = None;
+
+    /// Makes the world as the object says. An error's text becomes the message of `Ready`.
+    fn reconcile(
+        &self,
+        object: &Self::Object,
+        cluster: &Cluster,
+    ) -> impl Future<Output = Result<Reconciled, CallError>> + Send;
+
+    /// Cleans up before the object goes.
+    fn finalize(
+        &self,
+        _object: &Self::Object,
+        _cluster: &Cluster,
+    ) -> impl Future<Output = Result<(), CallError>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// [`Reconcile`] as the engine takes it.
+pub struct Plain<R> {
+    inner: R,
+    /// Attempts of a finalizer write on conflicts.
+    max_retries: u32,
+}
+
+impl<R: Reconcile> Plain<R> {
+    /// A resource on the engine.
+    #[must_use]
+    pub const fn new(inner: R, max_retries: u32) -> Self {
+        Self { inner, max_retries }
+    }
+}
+
+/// What is remembered of one object.
+#[derive(Clone, Debug, Default)]
+pub struct PlainState {
+    /// Generation that was reconciled well.
+    reconciled: Option<i64>,
+    /// A resync or the object itself asks for a pass.
+    due: bool,
+    requeue_at: Option<Instant>,
+    fields: Map<String, Value>,
+    /// Generation and message of the last failure.
+    failed: Option<(Option<i64>, String)>,
+    finalized: bool,
+}
+
+/// What one pass is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainWork {
+    /// `reconcile`, after the finalizer is in place.
+    Reconcile,
+    /// `finalize`, then take the finalizer away.
+    Finalize,
+}
+
+impl<R: Reconcile> Reconciler for Plain<R> {
+    type Object = R::Object;
+    type State = PlainState;
+    type Fact = ();
+    type Work = PlainWork;
+    type Done = Option<Reconciled>;
+
+    fn model(&self) -> &'static str {
+        R::MODEL
+    }
+
+    fn seen(&self, state: &mut PlainState, _: Option<&R::Object>, new: &R::Object, _: &Moment) {
+        let status = status_of(new);
+        let ready = status["conditions"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
+        if state.reconciled.is_none() && ready {
+            state.reconciled = status["observedGeneration"].as_i64();
+        }
+    }
+
+    fn gone(&self, state: &mut PlainState) {
+        *state = PlainState::default();
+    }
+
+    fn fold(&self, _: &mut PlainState, (): (), _: &Moment) -> bool {
+        false
+    }
+
+    fn resynced(&self, state: &mut PlainState) {
+        state.due = true;
+    }
+
+    fn look(&self, object: &R::Object, state: &PlainState, moment: &Moment) -> Look<PlainWork> {
+        let meta = object.meta();
+        if meta.deletion_timestamp.is_some() {
+            let ours = has_finalizer::<R>(object) && !state.finalized;
+            return if ours { Look::work(Class::Change, PlainWork::Finalize) } else { Look::nothing() };
+        }
+        if state.reconciled != meta.generation {
+            return Look::work(Class::Change, PlainWork::Reconcile);
+        }
+        if state.due {
+            return Look::work(Class::Resync, PlainWork::Reconcile);
+        }
+        match state.requeue_at.map(|at| at.saturating_duration_since(moment.now)) {
+            Some(Duration::ZERO) => Look::work(Class::Retry, PlainWork::Reconcile),
+            wake => Look { work: None, wake },
+        }
+    }
+
+    async fn reconcile(&self, pass: Pass<Self>) -> Result<Option<Reconciled>, Failure> {
+        let failed = |error: CallError| Failure {
+            reason: "ReconcileError",
+            message: error.to_string(),
+            retry: Retry::Backoff { capped: false },
+            expected: matches!(error, CallError::NotLeader { .. }),
+        };
+        match pass.work {
+            PlainWork::Finalize => {
+                self.inner.finalize(&pass.object, &pass.cluster).await.map_err(failed)?;
+                self.set_finalizer(&pass.object, &pass.cluster, false).await.map_err(failed)?;
+                Ok(None)
+            }
+            PlainWork::Reconcile => {
+                if R::FINALIZER.is_some() && !has_finalizer::<R>(&pass.object) {
+                    self.set_finalizer(&pass.object, &pass.cluster, true).await.map_err(failed)?;
+                }
+                self.inner.reconcile(&pass.object, &pass.cluster).await.map(Some).map_err(failed)
+            }
+        }
+    }
+
+    fn settle(
+        &self,
+        state: &mut PlainState,
+        object: &R::Object,
+        _: &PlainWork,
+        outcome: Settled<'_, Option<Reconciled>>,
+        moment: &Moment,
+    ) {
+        let generation = object.meta().generation;
+        match outcome {
+            Settled::Done(Some(reconciled)) => {
+                state.reconciled = generation;
+                state.due = false;
+                state.requeue_at = reconciled.requeue_after.map(|after| moment.now + after);
+                state.fields = reconciled.status;
+                state.failed = None;
+            }
+            Settled::Done(None) => state.finalized = true,
+            Settled::Failed { failure, .. } => state.failed = Some((generation, failure.message.clone())),
+        }
+    }
+
+    fn status(&self, object: &R::Object, state: &PlainState, moment: &Moment) -> Option<Value> {
+        let present = status_of(object);
+        let generation = object.meta().generation;
+        let (ready, reason, message) = match &state.failed {
+            Some((failed, message)) if *failed == generation => ("False", "ReconcileError", message.as_str()),
+            _ if state.reconciled == generation => ("True", "Reconciled", ""),
+            _ => return None,
+        };
+        let condition = condition(&present, ready, reason, message, generation, moment.wall);
+        let others = present["conditions"].as_array().cloned().unwrap_or_default();
+        let mut conditions: Vec<Value> = others.into_iter().filter(|one| one["type"] != "Ready").collect();
+        conditions.push(condition);
+        let mut desired = state.fields.clone();
+        desired.insert("observedGeneration".to_owned(), json!(generation));
+        desired.insert("conditions".to_owned(), Value::Array(conditions));
+        desired.retain(|name, value| present[name.as_str()] != *value);
+        (!desired.is_empty()).then_some(Value::Object(desired))
+    }
+
+    fn broken_status(&self, broken: &Broken, moment: &Moment) -> Value {
+        let ready = condition(&Value::Null, "False", "Invalid", &broken.error, broken.generation, moment.wall);
+        json!({"observedGeneration": broken.generation, "conditions": [ready]})
+    }
+
+    fn degraded_status(&self, object: &R::Object, message: &str, moment: &Moment) -> Value {
+        let generation = object.meta().generation;
+        let ready = condition(&status_of(object), "False", "ActorFailed", message, generation, moment.wall);
+        json!({"observedGeneration": generation, "conditions": [ready]})
+    }
+
+    fn describe(&self, _: Option<&R::Object>, state: &PlainState) -> Value {
+        json!({
+            "reconciled_generation": state.reconciled,
+            "due": state.due,
+            "requeue_in_seconds": state.requeue_at.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64()),
+            "failed": state.failed.as_ref().map(|(_, message)| message),
+        })
+    }
+}
+
+impl<R: Reconcile> Plain<R> {
+    /// Adds or takes away the finalizer, on whatever version the object has by now.
+    async fn set_finalizer(&self, object: &R::Object, cluster: &Cluster, add: bool) -> Result<(), CallError> {
+        let Some(finalizer) = R::FINALIZER else { return Ok(()) };
+        let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref().unwrap_or_default());
+        let mut live = Arc::new(object.clone());
+        for attempt in 0..=self.max_retries {
+            let mut all = live.meta().finalizers.clone().unwrap_or_default();
+            all.retain(|one| one != finalizer);
+            if add {
+                all.push(finalizer.to_owned());
+            }
+            let patch = json!({"metadata": {"resourceVersion": live.meta().resource_version, "finalizers": all}});
+            match cluster.merge_patch::<R::Object>(namespace, name, &patch).await {
+                Ok(_) | Err(CallError::NotFound { .. }) => return Ok(()),
+                Err(error @ CallError::Conflict { .. }) if attempt == self.max_retries => return Err(error),
+                Err(CallError::Conflict { .. }) => match cluster.read::<R::Object>(namespace, name).await? {
+                    Some(newer) if newer.meta().uid == object.meta().uid => live = Arc::new(newer),
+                    _ => return Ok(()),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_finalizer<R: Reconcile>(object: &R::Object) -> bool {
+    let all = object.meta().finalizers.as_deref().unwrap_or_default();
+    R::FINALIZER.is_some_and(|finalizer| all.iter().any(|one| one == finalizer))
+}
+
+fn status_of<K: Object>(object: &K) -> Value {
+    serde_json::to_value(object).map(|mut object| object["status"].take()).unwrap_or_default()
+}
+
+/// The `Ready` condition; its transition time moves with its status only.
+fn condition(
+    present: &Value,
+    status: &str,
+    reason: &str,
+    message: &str,
+    generation: Option<i64>,
+    wall: jiff::Timestamp,
+) -> Value {
+    let known = present["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+    let since = known
+        .filter(|one| one["status"] == status)
+        .and_then(|one| one["lastTransitionTime"].as_str().map(str::to_owned))
+        .unwrap_or_else(|| wall.round(jiff::Unit::Second).unwrap_or(wall).to_string());
+    json!({
+        "type": "Ready", "status": status, "reason": reason, "message": message,
+        "observedGeneration": generation, "lastTransitionTime": since,
+    })
+}
