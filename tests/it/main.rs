@@ -4,11 +4,24 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admin_port;
+mod b16_true_status;
+mod b17_quiet_status;
 mod fuzz_judges;
+mod graceful_stop;
 mod lab_selftest;
+mod leadership;
 mod life_01_objects_are_created_in_order;
 mod life_02_what_triggers_work;
 mod life_03_a_change_restarts_once;
 mod life_04_archived_sites;
+mod life_09_upgrade_request;
+mod life_10_pod_state;
+mod life_11_repair;
+mod life_12_owner;
+mod life_13_other_mode;
+mod life_14_cache;
+mod life_15_stuck_pods;
+mod logging;
 mod render_nginx;
 mod takeover_adoption;
