@@ -50,13 +50,13 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
         return Look::work(class_of_change(site), Work::Full);
     }
     let broken = to_repair(site, state, handled, expansion);
-    if !broken.is_empty() {
-        let wait = state.repair_wait(now);
-        return if wait.is_zero() {
-            Look::work(Class::Fact, Work::Repair(broken))
-        } else {
-            Look { work: None, wake: Some(wait) }
-        };
+    let (now_due, later): (Vec<ChildKey>, Vec<ChildKey>) =
+        broken.into_iter().partition(|key| state.repair_wait(key, now).is_zero());
+    if !now_due.is_empty() {
+        return Look::work(Class::Fact, Work::Repair(now_due));
+    }
+    if let Some(wait) = later.iter().map(|key| state.repair_wait(key, now)).min() {
+        return Look { work: None, wake: Some(wait) };
     }
     let old = old_pods(site, state, handled);
     if !old.is_empty() {

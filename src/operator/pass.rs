@@ -100,7 +100,7 @@ impl SitePass<'_> {
         let retained = self.retained();
         let volume = match &retained {
             Retained::One(volume) => Some(volume.form.clone()),
-            Retained::None | Retained::Ambiguous(_) => None,
+            Retained::None | Retained::Releasing(_) | Retained::Ambiguous(_) => None,
         };
         let restart = Restart { restarted_at: seconds(self.wall), stamped_for: change::stamp(&self.state.trigger) };
         let observed = Observed { namespace: self.namespace(), route_name, restart, volume };
@@ -226,6 +226,7 @@ impl SitePass<'_> {
     ) -> Result<(), PassError> {
         match retained {
             Retained::Ambiguous(text) => return Err(PassError::VolumeAmbiguous(text.clone())),
+            Retained::Releasing(volume) => return Err(PassError::VolumeReleasing(volume.clone())),
             Retained::One(volume) => self.reserve(volume).await?,
             Retained::None => {}
         }

@@ -144,8 +144,10 @@ impl Reconciler for SiteReconciler {
                     let delay = self.label_delay(applied.how == How::Created, moment.random);
                     state.volume_due = Some(moment.now + delay);
                 }
-                if applied.how == How::Repaired {
-                    state.note_repair(moment.now);
+                if let Work::Repair(keys) = work {
+                    for key in keys {
+                        state.note_repair(key, moment.now);
+                    }
                 }
                 for (key, fact) in &applied.facts {
                     match fact {

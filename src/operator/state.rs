@@ -11,8 +11,8 @@ use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::pod_health::PodFact;
 use crate::domain::site::Handled;
 
-/// So many repairs of one Site in a window are made at once; more wait.
-const MOST_REPAIRS: usize = 8;
+/// So many repairs of one child in a window are made at once; more wait.
+const MOST_REPAIRS: usize = 5;
 const REPAIR_WINDOW: Duration = Duration::from_secs(60);
 
 /// The memory.
@@ -46,8 +46,8 @@ pub struct SiteState {
     pub volume_problem: Option<String>,
     /// Pods (uid) that were deleted for carrying an old stamp, or may not be.
     pub replaced: BTreeMap<String, String>,
-    /// When the last repairs ended, oldest first.
-    pub repairs: VecDeque<Instant>,
+    /// When each child was repaired last, oldest first.
+    pub repairs: BTreeMap<ChildKey, VecDeque<Instant>>,
     /// What passes of this process have written; survives a pass that failed half way.
     pub progress: Arc<Mutex<Progress>>,
 }
@@ -227,20 +227,21 @@ impl SiteState {
         self.handled = recorded.map(present_form).map(Arc::new);
     }
 
-    /// Counts a repair.
-    pub fn note_repair(&mut self, now: Instant) {
-        self.repairs.push_back(now);
-        if self.repairs.len() > MOST_REPAIRS {
-            self.repairs.pop_front();
+    /// Counts a repair of a child.
+    pub fn note_repair(&mut self, key: &ChildKey, now: Instant) {
+        let times = self.repairs.entry(key.clone()).or_default();
+        times.push_back(now);
+        if times.len() > MOST_REPAIRS {
+            times.pop_front();
         }
     }
 
-    /// How long the next repair must wait: somebody else may be rewriting a child each time we repair it.
+    /// How long the next repair of a child must wait: somebody else may be rewriting it each time we repair it.
     #[must_use]
-    pub fn repair_wait(&self, now: Instant) -> Duration {
-        match self.repairs.front() {
-            Some(oldest) if self.repairs.len() == MOST_REPAIRS => {
-                (*oldest + REPAIR_WINDOW).saturating_duration_since(now)
+    pub fn repair_wait(&self, key: &ChildKey, now: Instant) -> Duration {
+        match self.repairs.get(key) {
+            Some(times) if times.len() == MOST_REPAIRS => {
+                times.front().map_or(Duration::ZERO, |oldest| (*oldest + REPAIR_WINDOW).saturating_duration_since(now))
             }
             _ => Duration::ZERO,
         }

@@ -76,6 +76,8 @@ pub enum Retained {
     None,
     /// Exactly this one.
     One(Box<VolumeFact>),
+    /// This one, as soon as its controller has noticed that its claim is gone.
+    Releasing(String),
     /// More than one could be it, or its own is bound to another claim: nothing is touched.
     Ambiguous(String),
 }
@@ -132,6 +134,7 @@ impl VolumeIndex {
             .collect();
         let label = labels::label_value(id);
         let mut candidates: Vec<&VolumeFact> = Vec::new();
+        let mut releasing = None;
         for (volume, _) in self.volumes.values() {
             let Some((claim_namespace, claim)) = &volume.claim else { continue };
             if claim_namespace != namespace {
@@ -146,6 +149,9 @@ impl VolumeIndex {
                 if ours || volume.id.is_none() {
                     candidates.push(volume);
                 }
+            } else if claim == id && volume.phase == "Bound" {
+                // The claim is gone, or we would not look for a volume: a fresh claim now would leave the data behind.
+                releasing = Some(volume.name.clone());
             } else if ours && claim != id {
                 return Retained::Ambiguous(format!(
                     "volume {} carries this Site's id and is {} to claim {claim}: nothing was touched; label or release it",
@@ -155,7 +161,7 @@ impl VolumeIndex {
             }
         }
         match candidates[..] {
-            [] => Retained::None,
+            [] => releasing.map_or(Retained::None, Retained::Releasing),
             [one] => Retained::One(Box::new(one.clone())),
             _ => Retained::Ambiguous(format!(
                 "volumes {} could each be this Site's: nothing was touched; delete or relabel all but one",
@@ -211,11 +217,16 @@ mod tests {
             volume("pv", Some("fdb"), ("elsewhere", "fdb"), "Released"),
             volume("pv", Some("other"), ("sites", "pvc-ana"), "Released"),
             volume("pv", Some("other"), ("sites", "other"), "Released"),
-            volume("pv", Some("fdb"), ("sites", "fdb"), "Bound"),
             VolumeFact { claim: None, ..volume("pv", Some("fdb"), ("", ""), "Available") },
         ] {
             assert_eq!(retained(vec![left.clone()]), Retained::None, "{left:?}");
         }
+    }
+
+    #[test]
+    fn a_volume_that_is_still_bound_to_the_claim_that_went_is_waited_for() {
+        let bound = vec![volume("pv", Some("fdb"), ("sites", "fdb"), "Bound")];
+        assert_eq!(retained(bound), Retained::Releasing("pv".to_owned()));
     }
 
     #[test]
