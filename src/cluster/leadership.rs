@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -39,11 +39,25 @@ impl Leadership {
         self.valid_at(Instant::now())
     }
 
-    /// Told of each gain and loss; the value is the newest. A loss by time is told within a renew period,
-    /// [`Self::valid`] knows it at once.
+    /// Told of each gain and of each loss that the elector notices; the value is the newest. A loss by time is
+    /// told late here: [`Self::valid`] and [`Self::lapsed`] know it at once. A gain after one is told again.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<bool> {
         self.0.leads.subscribe()
+    }
+
+    /// Returns when no write may be sent any more.
+    pub async fn lapsed(&self) {
+        loop {
+            let deadline = self.0.deadline.load(Ordering::SeqCst);
+            let left = deadline.saturating_sub(self.nanos(Instant::now()));
+            match (deadline, left) {
+                (_, 0) => return,
+                (u64::MAX, _) => std::future::pending::<()>().await,
+                // A renewal moves the deadline while this sleeps.
+                (_, left) => tokio::time::sleep(Duration::from_nanos(left)).await,
+            }
+        }
     }
 
     fn valid_at(&self, now: Instant) -> bool {
@@ -52,8 +66,9 @@ impl Leadership {
 
     /// Opens until `deadline`.
     pub(super) fn open_until(&self, deadline: Instant) {
+        let lapsed = !self.valid();
         self.0.deadline.store(self.nanos(deadline), Ordering::SeqCst);
-        self.0.leads.send_if_modified(|leads| !std::mem::replace(leads, true));
+        self.0.leads.send_if_modified(|leads| !std::mem::replace(leads, true) || lapsed);
     }
 
     /// Closes at once.
@@ -69,8 +84,6 @@ impl Leadership {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -87,5 +100,20 @@ mod tests {
         assert!(!*gate.changes().borrow());
         gate.always();
         assert!(gate.valid_at(now + Duration::from_secs(1_000_000)));
+    }
+
+    #[tokio::test]
+    async fn a_lapse_is_known_at_once_and_a_late_renewal_is_told() {
+        let gate = Leadership::closed();
+        gate.lapsed().await;
+        gate.open_until(Instant::now() + Duration::from_millis(30));
+        let mut changes = gate.changes();
+        changes.borrow_and_update();
+        gate.open_until(Instant::now() + Duration::from_millis(60));
+        assert!(!changes.has_changed().unwrap(), "a renewal in time is no news");
+        gate.lapsed().await;
+        assert!(!gate.valid());
+        gate.open_until(Instant::now() + Duration::from_secs(60));
+        assert!(changes.has_changed().unwrap());
     }
 }

@@ -98,10 +98,10 @@ impl<R: Reconciler> Context<R> {
         self.events.publish(&regarding, EventKind::Warning, reason, "Reconcile", message);
     }
 
-    /// Whether work may be done: every first list is complete and this replica leads.
+    /// Whether work may be done: every first list is complete and this replica leads, at this very moment.
     #[must_use]
     pub fn open(&self) -> bool {
-        self.gate.load(Ordering::Acquire)
+        self.gate.load(Ordering::Acquire) && self.cluster.leadership().valid()
     }
 
     /// Whether every first list is complete: what readiness says, of a standby too.

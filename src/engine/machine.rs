@@ -165,6 +165,14 @@ impl Machine {
         self.dirty.take()
     }
 
+    /// The pass was stopped before its end and counts for nothing; failures before it are remembered.
+    pub fn stopped(&mut self) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::Idle;
+            self.dirty = None;
+        }
+    }
+
     /// The pass for `trigger` failed.
     pub fn failed(&mut self, trigger: &str, retry: &Retry, limits: RetryLimits, random: u64) -> Vec<Effect> {
         self.dirty = None;
@@ -326,6 +334,16 @@ mod tests {
         assert_eq!(machine.nudged(), []);
         assert_eq!(machine.looked(Some(Class::Resync), "a"), []);
         assert_eq!(machine.looked(Some(Class::Change), "b"), [Effect::Enqueue(Class::Change)]);
+    }
+
+    #[test]
+    fn a_stopped_pass_costs_no_attempt_and_is_wanted_again() {
+        let mut machine = running("a");
+        machine.stopped();
+        assert_eq!((machine.phase(), machine.attempts()), (Phase::Idle, 0));
+        assert_eq!(machine.looked(Some(Class::Change), "a"), [Effect::Enqueue(Class::Change)]);
+        machine.stopped();
+        assert_eq!(machine.phase(), Phase::Queued(Class::Change));
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub enum ObjectMessage<R: Reconciler> {
     Fact(R::Fact),
     /// The gate has opened: lists are complete and this replica leads.
     Opened,
+    /// Leadership has ended: the pass in flight is stopped.
+    Closed,
     /// A permit.
     Granted {
         /// The permit; dropping it gives it back.

@@ -6,27 +6,22 @@
 
 use kube::Resource as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
-use tracing::{Instrument, error, info, info_span, warn};
 
 use super::context::Context;
 use super::key::ObjectKey;
-use super::machine::{Effect, Machine, Phase, Retry};
-use super::messages::{ObjectMessage, Permit, RegistryMessage};
+use super::machine::{Effect, Machine};
+use super::messages::{ObjectMessage, RegistryMessage};
 use super::outstanding::Outstanding;
-use super::reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled};
+use super::reconciler::{Broken, Look, Moment, Reconciler};
 use super::slots::Class;
 use super::status_lane::StatusLane;
 use super::timer::Timer;
 use super::version::{asks_differently, is_newer};
-
-/// So many passes in a row that end well and leave the same work behind are a defect: they are slowed down.
-const MOST_FRUITLESS: u32 = 3;
 
 /// What outlives the actor.
 pub struct Kept<R: Reconciler> {
@@ -69,9 +64,9 @@ pub struct Birth<R: Reconciler> {
 }
 
 pub(super) struct LastPass {
-    at: jiff::Timestamp,
-    took: Duration,
-    outcome: String,
+    pub(super) at: jiff::Timestamp,
+    pub(super) took: Duration,
+    pub(super) outcome: String,
 }
 
 /// The actor's memory.
@@ -96,6 +91,8 @@ pub struct ObjectState<R: Reconciler> {
     /// Messages of the registry, for the farewell.
     pub(super) received: u64,
     pub(super) last: Option<LastPass>,
+    /// The failure that was last logged as an error; empty after a success.
+    pub(super) said: String,
     pub(super) retry_at: Option<jiff::Timestamp>,
     pub(super) retry_timer: Timer,
     pub(super) wake_timer: Timer,
@@ -105,9 +102,9 @@ pub struct ObjectState<R: Reconciler> {
 
 /// What the pass in flight was started with.
 pub(super) struct InFlight<R: Reconciler> {
-    object: Arc<R::Object>,
-    work: R::Work,
-    trigger: Arc<str>,
+    pub(super) object: Arc<R::Object>,
+    pub(super) work: R::Work,
+    pub(super) trigger: Arc<str>,
 }
 
 impl<R: Reconciler> Drop for ObjectState<R> {
@@ -146,6 +143,7 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
             fruitless: 0,
             received: 0,
             last: None,
+            said: String::new(),
             retry_at: None,
             retry_timer: Timer::default(),
             wake_timer: Timer::default(),
@@ -189,6 +187,9 @@ impl<R: Reconciler> ObjectState<R> {
                 let effects = self.machine.gone();
                 self.run(myself, effects);
                 self.abort_pass();
+                if self.broken.as_ref() != Some(&broken) {
+                    self.broken_written = None;
+                }
                 self.broken = Some(broken);
                 self.pump_status(myself);
             }
@@ -207,6 +208,10 @@ impl<R: Reconciler> ObjectState<R> {
             ObjectMessage::Opened => {
                 self.received += 1;
                 self.look(myself);
+            }
+            ObjectMessage::Closed => {
+                self.received += 1;
+                self.stop_pass();
             }
             ObjectMessage::Resync => {
                 self.received += 1;
@@ -264,11 +269,11 @@ impl<R: Reconciler> ObjectState<R> {
         }
         if !same {
             // Another object under the old name: nothing of the last one's passes counts.
-            if kept.object.is_some() {
-                self.context.reconciler.gone(Arc::make_mut(&mut kept.state));
-            }
             if let Some((_, task, _)) = self.pass.take() {
                 task.abort();
+            }
+            if kept.object.is_some() {
+                self.context.reconciler.gone(Arc::make_mut(&mut kept.state));
             }
             self.machine.gone();
             self.lane = StatusLane::default();
@@ -304,12 +309,6 @@ impl<R: Reconciler> ObjectState<R> {
         self.lane = StatusLane::default();
         self.outstanding.set(false);
         self.offer_farewell();
-    }
-
-    fn abort_pass(&mut self) {
-        if let Some((_, task, _)) = self.pass.take() {
-            task.abort();
-        }
     }
 
     fn fold(&mut self, fact: R::Fact) -> bool {
@@ -362,7 +361,7 @@ impl<R: Reconciler> ObjectState<R> {
         }
     }
 
-    fn run(&mut self, myself: &Myself<R>, effects: Vec<Effect>) {
+    pub(super) fn run(&mut self, myself: &Myself<R>, effects: Vec<Effect>) {
         for effect in effects {
             let message = match effect {
                 Effect::Enqueue(class) => {
@@ -383,102 +382,6 @@ impl<R: Reconciler> ObjectState<R> {
             // A registry that has ended grants nothing.
             let _ = self.registry.cast(message);
         }
-    }
-
-    fn start(&mut self, myself: &Myself<R>, permit: Permit<R>, class: Class, since: Instant) {
-        let moment = Moment::take();
-        let wanted = self.snapshot().and_then(|(object, state)| {
-            let (_, work) = self.context.reconciler.look(&object, &state, &moment).work?;
-            Some((object, state, work))
-        });
-        let Some((object, state, work)) = wanted.filter(|_| self.context.open() && self.broken.is_none()) else {
-            // It came true while it waited.
-            self.machine.looked(None, &self.trigger);
-            return;
-        };
-        if self.machine.granted() != [Effect::Start] {
-            return;
-        }
-        self.context.metrics.slot_wait(class.word(), since.elapsed());
-        self.passes += 1;
-        let number = self.passes;
-        let in_flight = InFlight { object: object.clone(), work: work.clone(), trigger: self.trigger.clone() };
-        let context = self.context.clone();
-        let reply = myself.clone();
-        let span = info_span!(
-            parent: None,
-            "pass",
-            model = context.reconciler.model(),
-            key = %self.key,
-            class = class.word(),
-            pass = number
-        );
-        let pass =
-            Pass { object, state, work, trigger: self.trigger.clone(), cluster: context.cluster.clone(), moment };
-        let task = tokio::spawn(
-            async move {
-                let _permit = permit;
-                let started = Instant::now();
-                let outcome = std::panic::AssertUnwindSafe(context.reconciler.reconcile(pass))
-                    .catch_unwind()
-                    .await
-                    .unwrap_or_else(|payload| Err(Failure::of_panic(payload.as_ref())));
-                // An actor that has ended does not wait for it.
-                let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed() });
-            }
-            .instrument(span),
-        );
-        self.pass = Some((number, task.abort_handle(), in_flight));
-    }
-
-    fn finish(&mut self, myself: &Myself<R>, number: u64, outcome: Result<R::Done, Failure>, took: Duration) {
-        let Some((_, _, in_flight)) = self.pass.take_if(|(running, _, _)| *running == number) else { return };
-        let moment = Moment::take();
-        let model = self.context.reconciler.model();
-        self.context.metrics.reconciled(model, if outcome.is_ok() { "ok" } else { "error" }, took);
-        let mut effects = Vec::new();
-        match outcome {
-            Ok(done) => {
-                self.last = Some(LastPass { at: moment.wall, took, outcome: "ok".to_owned() });
-                self.settle(&in_flight, Settled::Done(done), &moment);
-                self.machine.succeeded();
-                self.fruitless += 1;
-                if self.fruitless > MOST_FRUITLESS {
-                    warn!(key = %self.key, work = ?in_flight.work, "passes end well and leave the same work behind");
-                    let retry = Retry::Backoff { capped: false };
-                    let limits = self.context.options.retry_limits();
-                    effects = self.machine.failed(&in_flight.trigger, &retry, limits, moment.random);
-                }
-            }
-            Err(failure) => {
-                self.last = Some(LastPass { at: moment.wall, took, outcome: failure.to_string() });
-                let limits = self.context.options.retry_limits();
-                effects = self.machine.failed(&in_flight.trigger, &failure.retry, limits, moment.random);
-                let exhausted = self.machine.phase() == Phase::Waiting(super::machine::Patience::Exhausted);
-                self.say_failed(&in_flight, &failure, exhausted);
-                self.settle(&in_flight, Settled::Failed { failure: &failure, exhausted }, &moment);
-            }
-        }
-        self.run(myself, effects);
-        self.look(myself);
-    }
-
-    /// Once, where it is handled.
-    fn say_failed(&self, in_flight: &InFlight<R>, failure: &Failure, exhausted: bool) {
-        let Failure { reason, message, expected, .. } = failure;
-        let attempts = self.machine.attempts();
-        if *expected {
-            info!(key = %self.key, reason, attempts, error = %message, "pass will be tried again");
-        } else {
-            error!(key = %self.key, reason, attempts, exhausted, error = %message, "pass failed");
-            self.context.warn_about(in_flight.object.as_ref(), reason, message);
-        }
-    }
-
-    fn settle(&self, in_flight: &InFlight<R>, outcome: Settled<'_, R::Done>, moment: &Moment) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = Arc::make_mut(&mut kept.state);
-        self.context.reconciler.settle(state, &in_flight.object, &in_flight.work, outcome, moment);
     }
 
     fn describe(&self) -> Value {

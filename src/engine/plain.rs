@@ -6,8 +6,8 @@
 //! reconciled again after a restart until the next resync. Resources with more to observe implement
 //! [`Reconciler`] themselves.
 
+use std::borrow::Cow;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::Resource as _;
@@ -34,8 +34,6 @@ pub trait Reconcile: Send + Sync + 'static {
 
     /// Word for metrics, logs and the debug path.
     const MODEL: &'static str;
-    /// Finalizer that is added to the objects: [`Self::finalize`] runs before they go.
-    const FINALIZER: Option<&'static str> = None;
 
     /// Makes the world as the object says. An error's text becomes the message of `Ready`.
     fn reconcile(
@@ -44,7 +42,7 @@ pub trait Reconcile: Send + Sync + 'static {
         cluster: &Cluster,
     ) -> impl Future<Output = Result<Reconciled, CallError>> + Send;
 
-    /// Cleans up before the object goes.
+    /// Cleans up before the object goes; runs only with a finalizer.
     fn finalize(
         &self,
         _object: &Self::Object,
@@ -57,15 +55,34 @@ pub trait Reconcile: Send + Sync + 'static {
 /// [`Reconcile`] as the engine takes it.
 pub struct Plain<R> {
     inner: R,
+    options: PlainOptions,
+}
+
+/// What [`Plain`] does around a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainOptions {
+    /// Finalizer that is added to the objects: [`Reconcile::finalize`] runs before they go.
+    pub finalizer: Option<String>,
     /// Attempts of a finalizer write on conflicts.
-    max_retries: u32,
+    pub max_retries: u32,
+}
+
+impl Default for PlainOptions {
+    fn default() -> Self {
+        Self { finalizer: None, max_retries: 5 }
+    }
 }
 
 impl<R: Reconcile> Plain<R> {
     /// A resource on the engine.
     #[must_use]
-    pub const fn new(inner: R, max_retries: u32) -> Self {
-        Self { inner, max_retries }
+    pub const fn new(inner: R, options: PlainOptions) -> Self {
+        Self { inner, options }
+    }
+
+    fn has_finalizer(&self, object: &R::Object) -> bool {
+        let all = object.meta().finalizers.as_deref().unwrap_or_default();
+        self.options.finalizer.as_ref().is_some_and(|finalizer| all.contains(finalizer))
     }
 }
 
@@ -128,7 +145,7 @@ impl<R: Reconcile> Reconciler for Plain<R> {
     fn look(&self, object: &R::Object, state: &PlainState, moment: &Moment) -> Look<PlainWork> {
         let meta = object.meta();
         if meta.deletion_timestamp.is_some() {
-            let ours = has_finalizer::<R>(object) && !state.finalized;
+            let ours = self.has_finalizer(object) && !state.finalized;
             return if ours { Look::work(Class::Change, PlainWork::Finalize) } else { Look::nothing() };
         }
         if state.reconciled != meta.generation {
@@ -157,7 +174,7 @@ impl<R: Reconcile> Reconciler for Plain<R> {
                 Ok(None)
             }
             PlainWork::Reconcile => {
-                if R::FINALIZER.is_some() && !has_finalizer::<R>(&pass.object) {
+                if self.options.finalizer.is_some() && !self.has_finalizer(&pass.object) {
                     self.set_finalizer(&pass.object, &pass.cluster, true).await.map_err(failed)?;
                 }
                 self.inner.reconcile(&pass.object, &pass.cluster).await.map(Some).map_err(failed)
@@ -230,33 +247,30 @@ impl<R: Reconcile> Reconciler for Plain<R> {
 impl<R: Reconcile> Plain<R> {
     /// Adds or takes away the finalizer, on whatever version the object has by now.
     async fn set_finalizer(&self, object: &R::Object, cluster: &Cluster, add: bool) -> Result<(), CallError> {
-        let Some(finalizer) = R::FINALIZER else { return Ok(()) };
+        let Some(finalizer) = &self.options.finalizer else { return Ok(()) };
         let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref().unwrap_or_default());
-        let mut live = Arc::new(object.clone());
-        for attempt in 0..=self.max_retries {
+        let mut live = Cow::Borrowed(object);
+        let mut attempts = 0;
+        loop {
             let mut all = live.meta().finalizers.clone().unwrap_or_default();
             all.retain(|one| one != finalizer);
             if add {
-                all.push(finalizer.to_owned());
+                all.push(finalizer.clone());
             }
             let patch = json!({"metadata": {"resourceVersion": live.meta().resource_version, "finalizers": all}});
+            attempts += 1;
             match cluster.merge_patch::<R::Object>(namespace, name, &patch).await {
                 Ok(_) | Err(CallError::NotFound { .. }) => return Ok(()),
-                Err(error @ CallError::Conflict { .. }) if attempt == self.max_retries => return Err(error),
-                Err(CallError::Conflict { .. }) => match cluster.read::<R::Object>(namespace, name).await? {
-                    Some(newer) if newer.meta().uid == object.meta().uid => live = Arc::new(newer),
-                    _ => return Ok(()),
-                },
+                Err(CallError::Conflict { .. }) if attempts < self.options.max_retries => {
+                    match cluster.read::<R::Object>(namespace, name).await? {
+                        Some(newer) if newer.meta().uid == object.meta().uid => live = Cow::Owned(newer),
+                        _ => return Ok(()),
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
-}
-
-fn has_finalizer<R: Reconcile>(object: &R::Object) -> bool {
-    let all = object.meta().finalizers.as_deref().unwrap_or_default();
-    R::FINALIZER.is_some_and(|finalizer| all.iter().any(|one| one == finalizer))
 }
 
 fn status_of<K: Object>(object: &K) -> Value {

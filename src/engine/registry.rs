@@ -41,7 +41,8 @@ struct Entry<R: Reconciler> {
     kept: SharedKept<R>,
     /// Whether the object exists, as far as the watch has told.
     exists: bool,
-    broken: bool,
+    /// Why it cannot be decoded.
+    broken: Option<String>,
     /// The list that last had it.
     list: u64,
     /// Messages sent to the present actor.
@@ -141,6 +142,9 @@ impl<R: Reconciler> Actor for Registry<R> {
             }
             RegistryMessage::Leading(leading) => {
                 state.leading = leading;
+                if !leading {
+                    state.close(&myself).await;
+                }
                 state.update_gate(&myself).await;
             }
             RegistryMessage::ResyncTick => state.resync(&myself).await,
@@ -199,14 +203,16 @@ impl<R: Reconciler> RegistryState<R> {
                 let object = Arc::new(object);
                 self.context.reconciler.indexed(&key, Some(&object));
                 self.revive(&key, object.meta().generation);
-                self.mark(&key, true, false);
+                self.mark(&key, true, None);
                 self.tell(myself, &key, ObjectMessage::Object { object, listed }).await;
             }
             WatchEvent::Broken { namespace, name, uid, generation, error, .. } => {
                 let key = ObjectKey::new(namespace.as_deref().unwrap_or_default(), &name);
                 self.context.reconciler.indexed(&key, None);
-                error!(key = %key, %error, "object cannot be decoded");
-                self.mark(&key, true, true);
+                if self.entry(&key).broken.as_ref() != Some(&error) {
+                    error!(key = %key, %error, "object cannot be decoded");
+                }
+                self.mark(&key, true, Some(error.clone()));
                 self.tell(myself, &key, ObjectMessage::Broken(Broken { uid, generation, error })).await;
             }
             WatchEvent::Gone { namespace, name, .. } => {
@@ -234,7 +240,7 @@ impl<R: Reconciler> RegistryState<R> {
         self.context.metrics.objects(self.context.reconciler.model(), self.entries.len());
     }
 
-    fn mark(&mut self, key: &ObjectKey, exists: bool, broken: bool) {
+    fn mark(&mut self, key: &ObjectKey, exists: bool, broken: Option<String>) {
         let list = self.list;
         let entry = self.entry(key);
         entry.list = list;
@@ -247,7 +253,7 @@ impl<R: Reconciler> RegistryState<R> {
             actor: None,
             kept: SharedKept::default(),
             exists: false,
-            broken: false,
+            broken: None,
             list: 0,
             sent: 0,
             deaths: History::default(),
@@ -261,7 +267,7 @@ impl<R: Reconciler> RegistryState<R> {
             return;
         }
         self.context.reconciler.indexed(key, None);
-        self.mark(key, false, false);
+        self.mark(key, false, None);
         self.queue.withdraw(key);
         self.tell(myself, key, ObjectMessage::Gone).await;
     }
@@ -375,16 +381,26 @@ impl<R: Reconciler> RegistryState<R> {
         }
     }
 
+    /// Lists are complete, or leadership came, came back after a lapse, or went. Everybody looks again, also if
+    /// the gate was open before: during a lapse nobody did.
     async fn update_gate(&mut self, myself: &Myself<R>) {
         let open = self.unsynced == 0 && self.leading;
-        let was = self.context.open();
         self.context.set_open(open);
-        if open && !was {
+        if open {
             for key in self.keys() {
                 self.tell(myself, &key, ObjectMessage::Opened).await;
             }
         }
         self.grant(myself).await;
+    }
+
+    async fn close(&mut self, myself: &Myself<R>) {
+        self.context.set_open(false);
+        for key in self.keys() {
+            if self.queue.runs(&key) {
+                self.tell(myself, &key, ObjectMessage::Closed).await;
+            }
+        }
     }
 
     async fn grant(&mut self, myself: &Myself<R>) {
@@ -440,7 +456,7 @@ impl<R: Reconciler> RegistryState<R> {
                 json!({
                     "key": key.to_string(),
                     "exists": entry.is_some_and(|entry| entry.exists),
-                    "undecodable": entry.is_some_and(|entry| entry.broken),
+                    "undecodable": entry.is_some_and(|entry| entry.broken.is_some()),
                     "given_up": entry.is_some_and(|entry| entry.given_up),
                     "queued": self.queue.waiting(key).map(super::slots::Class::word),
                 })

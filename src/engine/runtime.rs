@@ -48,7 +48,7 @@ impl<R: Reconciler> Engine<R> {
         let mut pumps = JoinSet::new();
         pump(&mut pumps, &registry, feeds.objects, RegistryMessage::Watched);
         for source in feeds.related {
-            pump(&mut pumps, &registry, source, RegistryMessage::Source);
+            pump(&mut pumps, &registry, first_synced(source), RegistryMessage::Source);
         }
         for source in feeds.optional {
             let facts = source.filter(|event| futures::future::ready(!matches!(event, SourceEvent::Synced)));
@@ -139,13 +139,30 @@ fn pump<R: Reconciler, E: Send + 'static>(
     });
 }
 
+/// Only the end of a source's first list is counted: a watch that lists afresh while another one still lists for
+/// the first time must not stand for it.
+fn first_synced<F: Send + 'static>(source: BoxStream<'static, SourceEvent<F>>) -> BoxStream<'static, SourceEvent<F>> {
+    let mut synced = false;
+    let first = source.filter(move |event| {
+        let again = matches!(event, SourceEvent::Synced) && std::mem::replace(&mut synced, true);
+        futures::future::ready(!again)
+    });
+    first.boxed()
+}
+
+/// Tells the registry of each gain and loss of leadership, a loss by time at the moment when it happens.
 async fn follow_leadership<R: Reconciler>(context: Arc<Context<R>>, registry: ActorRef<RegistryMessage<R>>) {
-    let mut changes = context.cluster.leadership().changes();
+    let leadership = context.cluster.leadership();
+    let mut told = leadership.changes();
     loop {
-        let leading = *changes.borrow_and_update();
+        let leading = *told.borrow_and_update() && leadership.valid();
         context.metrics.leader(leading);
-        if registry.cast(RegistryMessage::Leading(leading)).is_err() || changes.changed().await.is_err() {
+        if registry.cast(RegistryMessage::Leading(leading)).is_err() {
             return;
+        }
+        tokio::select! {
+            changed = told.changed() => if changed.is_err() { return },
+            () = leadership.lapsed(), if leading => {}
         }
     }
 }

@@ -119,6 +119,12 @@ impl SlotQueue {
         self.queued.remove(key);
     }
 
+    /// Whether a key holds a permit.
+    #[must_use]
+    pub fn runs(&self, key: &ObjectKey) -> bool {
+        self.running.contains(key)
+    }
+
     /// Gives a permit back.
     pub fn release(&mut self, key: &ObjectKey) {
         self.running.remove(key);

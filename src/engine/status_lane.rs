@@ -99,13 +99,13 @@ impl StatusLane {
     }
 
     /// The write failed. A conflict waits for the watch's newer copy first. Returns whether it will be
-    /// tried without one.
-    pub fn failed(&mut self, conflict_with: Option<&str>, most_retries: u32, limit: Duration, now: Instant) -> bool {
+    /// tried soon without one: after `most_attempts` conflicts in a row it is not.
+    pub fn failed(&mut self, conflict_with: Option<&str>, most_attempts: u32, limit: Duration, now: Instant) -> bool {
         self.stage = Stage::Idle;
         self.stale = conflict_with.map(str::to_owned);
         let wait = FIRST_WAIT.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX)).min(limit);
         self.failures = self.failures.saturating_add(1).min(31);
-        let given_up = conflict_with.is_some() && self.failures > most_retries;
+        let given_up = conflict_with.is_some() && self.failures >= most_attempts;
         self.not_before = Some(now + if given_up { limit } else { wait });
         !given_up
     }
@@ -167,10 +167,10 @@ mod tests {
         loop {
             assert_eq!(lane.wanted(true, Some("1"), now), Step::AskLane);
             lane.entered(true);
+            tries += 1;
             if !lane.failed(Some("1"), 5, INTERVAL * 30, now) {
                 break;
             }
-            tries += 1;
             let Step::Arm(wait) = lane.wanted(true, Some("1"), now) else { panic!("not armed") };
             now += wait;
             lane.due();

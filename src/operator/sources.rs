@@ -37,14 +37,14 @@ pub fn feeds(
     namespace: &str,
     volumes: &Arc<RwLock<VolumeIndex>>,
 ) -> Feeds<SiteReconciler> {
-    let spec =
-        WatchSpec { ns: Some(namespace.to_owned()), selector: Some(labels::ID.to_owned()), ..WatchSpec::default() };
-    let of_sites = WatchSpec { ns: Some(namespace.to_owned()), ..WatchSpec::default() };
+    let all = WatchSpec { timeout: Some(settings.operator.watch_timeout.get()), ..WatchSpec::default() };
+    let of_sites = WatchSpec { ns: Some(namespace.to_owned()), ..all.clone() };
+    let spec = WatchSpec { selector: Some(labels::ID.to_owned()), ..of_sites.clone() };
     let mut related: Vec<Source> = vec![
         pods(cluster, spec.clone()),
         claims(cluster, spec.clone()),
         stateful_sets(cluster, spec.clone()),
-        persistent_volumes(cluster, namespace, volumes.clone()),
+        persistent_volumes(cluster, all, namespace, volumes.clone()),
     ];
     for kind in [ChildKind::Secret, ChildKind::ConfigMap, ChildKind::Service] {
         related.push(children(cluster, spec.clone(), kind));
@@ -204,9 +204,9 @@ fn pods(cluster: &Cluster, spec: WatchSpec) -> Source {
 }
 
 /// Volumes have no namespace and may outlive their Site: they go to the index, and Sites look again.
-fn persistent_volumes(cluster: &Cluster, namespace: &str, index: Arc<RwLock<VolumeIndex>>) -> Source {
+fn persistent_volumes(cluster: &Cluster, spec: WatchSpec, namespace: &str, index: Arc<RwLock<VolumeIndex>>) -> Source {
     let namespace = namespace.to_owned();
-    let events = watch::<PersistentVolume>(cluster, WatchSpec::default(), prune_volume);
+    let events = watch::<PersistentVolume>(cluster, spec, prune_volume);
     mapped(events, move |event, lists: &mut Lists| {
         let mut volumes = index.write().unwrap_or_else(PoisonError::into_inner);
         let look = |volume: &VolumeFact| -> Vec<SourceEvent<Fact>> {

@@ -3,6 +3,7 @@
 //! Owns the consistency rules. Every broken one is reported, not the first only. Must not print a secret.
 
 use std::fmt;
+use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
@@ -77,6 +78,13 @@ fn operator(settings: &Settings, found: &mut Vec<Violation>) {
     expect(found, dns_name(&lease.name), "operator.lease.name", "must be a DNS name such as sites-operator");
     expect(found, operator.calls_per_second >= 1, "operator.calls_per_second", "must be 1 or more");
     expect(found, !operator.call_timeout.get().is_zero(), "operator.call_timeout", "must be more than 0");
+    let watch = operator.watch_timeout.get();
+    expect(
+        found,
+        (Duration::from_secs(1)..=Duration::from_secs(290)).contains(&watch) && watch.subsec_nanos() == 0,
+        "operator.watch_timeout",
+        "must be whole seconds from 1s to 290s: the API server counts in seconds, and the client takes no more",
+    );
     for (key, value) in
         [("operator.dependency_log_level", &operator.dependency_log_level), ("operator.log_level", &operator.log_level)]
     {
@@ -282,6 +290,7 @@ mod tests {
         let table: &[(&str, Break)] = &[
             ("operator.worker_limit", |all| all.operator.worker_limit = 0),
             ("operator.max_retries", |all| all.operator.max_retries = 0),
+            ("operator.watch_timeout", |all| all.operator.watch_timeout = Period::seconds(295)),
             ("operator.max_backoff", |all| all.operator.max_backoff = Period::seconds(0)),
             ("operator.volume_label.create_min", |all| all.operator.volume_label.create_min = Period::seconds(41)),
             ("operator.lease.renew_period", |all| all.operator.lease.renew_period = Period::seconds(15)),

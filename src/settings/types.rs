@@ -69,6 +69,9 @@ pub struct Operator {
     pub grace_period: Period,
     /// Longest time a single API call may take. Default 30 s.
     pub call_timeout: Period,
+    /// Time after which the API server ends a watch, which then goes on with a new request; one that is silent for
+    /// 5 s longer counts as dead. From 1 s to 290 s. Default 290 s.
+    pub watch_timeout: Period,
     /// Most API calls a second, bursts of as many allowed. Default 1000.
     pub calls_per_second: u32,
     /// Level of the log lines of libraries. Default `INFO`.
@@ -95,6 +98,7 @@ impl Default for Operator {
             lease: Lease::default(),
             grace_period: Period::seconds(20),
             call_timeout: Period::seconds(30),
+            watch_timeout: Period::seconds(290),
             calls_per_second: 1000,
             dependency_log_level: "INFO".to_owned(),
             log_level: "INFO".to_owned(),
