@@ -9,4 +9,7 @@ mod life_01_objects_are_created_in_order;
 mod life_02_what_triggers_work;
 mod life_03_a_change_restarts_once;
 mod life_04_archived_sites;
+mod life_05_deletion_cascades;
+mod life_06_upgrade;
+mod life_07_route_conflicts;
 mod render_nginx;
