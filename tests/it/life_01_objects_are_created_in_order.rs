@@ -167,10 +167,8 @@ async fn life_01_lost_answers_do_not_stop_a_create() {
     let proxy = FaultProxy::start(lab).await;
     let start = Start { kubeconfig: Some(proxy.kubeconfig(&world).await), ..Start::default() };
     let operator = world.start_operator_with(start).await;
-    let resources =
-        ["secrets", "configmaps", "persistentvolumeclaims", "statefulsets", "services", "ingresses"].map(|resource| {
-            proxy.fault(Match::on("create", resource), Act::LoseAnswer, Times::Count(1))
-        });
+    let resources = ["secrets", "configmaps", "persistentvolumeclaims", "statefulsets", "services", "ingresses"]
+        .map(|resource| proxy.fault(Match::on("create", resource), Act::LoseAnswer, Times::Count(1)));
     world.site("plain", json!({})).await;
     let site = world.running(&operator, "plain").await;
     assert_eq!(resources.map(|rule| proxy.hits(rule)), [1; 6], "every answer was lost once");
@@ -206,11 +204,8 @@ async fn life_01_foreign_objects_are_refused() {
         .enumerate()
         {
             let id = format!("s{number}{place}");
-            let meta = if marked {
-                json!({"labels": {ID: id, APP: "site"}, "ownerReferences": reference})
-            } else {
-                json!({})
-            };
+            let meta =
+                if marked { json!({"labels": {ID: id, APP: "site"}, "ownerReferences": reference}) } else { json!({}) };
             let name = format!("{id}{suffix}");
             world.api.create(&world.namespace, &stale(kind, &name, &meta)).await.unwrap();
             world.site(&id, json!({})).await;

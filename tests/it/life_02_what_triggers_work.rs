@@ -14,9 +14,12 @@ fn triggering() -> Vec<(&'static str, Value)> {
         ("owner", json!({"spec": {"owner": "bob"}})),
         ("type", json!({"spec": {"type": "public"}})),
         ("applications", configuration(json!({"applications": [{"name": "site-admin"}]}))),
-        ("image", configuration(json!({"applications": [
-            {"name": "site-admin", "image": "registry.example.test/mine:1"}, {"name": "site-webdav"},
-        ]}))),
+        (
+            "image",
+            configuration(json!({"applications": [
+                {"name": "site-admin", "image": "registry.example.test/mine:1"}, {"name": "site-webdav"},
+            ]})),
+        ),
         ("enabled", configuration(json!({"enabled": false}))),
         ("headers", configuration(json!({"headers": {"X-Lab": "1"}}))),
         ("quota", configuration(json!({"quota": 2}))),
@@ -79,7 +82,10 @@ fn idle() -> Vec<(&'static str, Value)> {
         ("a field of another platform", configuration(json!({"mystery": {"a": 1}}))),
         ("what is absent, said", configuration(json!({"headers": {}, "share": {"view_users": []}}))),
         ("a foreign annotation", annotation("example.test/note", json!("1"))),
-        ("a trace", annotation("sites.ecmwf.int/traceparent", json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))),
+        (
+            "a trace",
+            annotation("sites.ecmwf.int/traceparent", json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")),
+        ),
         ("a class of work", annotation("sites.ecmwf.int/work-class", json!("bulk"))),
         ("a label", json!({"metadata": {"labels": {"example.test/label": "1"}}})),
         ("a removed upgrade request", annotation("sites.ecmwf.int/upgrade-request", Value::Null)),

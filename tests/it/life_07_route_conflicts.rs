@@ -123,6 +123,37 @@ async fn life_07_a_freed_path_wakes_the_next_claimant() {
     world.end().await;
 }
 
+/// The route of a deleted Site that somebody still holds: the next claimant waits for its end, not for the delay.
+#[tokio::test]
+async fn life_07_what_is_left_of_a_route_is_waited_for() {
+    let mut world = World::new("life-07-left").await;
+    world.settings["operator"]["route_conflict_delay"] = NEVER.into();
+    world.settings["operator"]["max_backoff"] = "1s".into();
+    world.cascade_works().await;
+    let operator = world.start_operator().await;
+    world.site("first", path("lab", "shared")).await;
+    world.running(&operator, "first").await;
+    let route = name_of(&wait_route(&world, "first", "/lab/shared").await).to_owned();
+    world.site("second", path("lab", "shared")).await;
+    wait_conflict(&world, "second").await;
+
+    let held = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    world.api.merge("Ingress", &world.namespace, &route, "", &held(json!(["example.test/hold"]))).await.unwrap();
+    world.delete_site("first").await;
+    world
+        .wait_site("second", "it waits for the end of the old route", |site| {
+            let ready = condition(site, "Ready").unwrap_or(&Value::Null);
+            ready["message"].as_str().is_some_and(|message| message.contains(&route) && message.contains("deleted"))
+        })
+        .await;
+    let old = world.must("Ingress", &route).await;
+    assert_eq!(old["metadata"]["ownerReferences"][0]["name"], "first", "nobody takes what is not gone yet");
+    world.api.merge("Ingress", &world.namespace, &route, "", &held(Value::Null)).await.unwrap();
+    wait_route(&world, "second", "/lab/shared").await;
+    world.running(&operator, "second").await;
+    world.end().await;
+}
+
 /// Who owns a route keeps it over a restart, though an older Site asks for its path.
 #[tokio::test]
 async fn life_07_a_restart_gives_no_path_to_another() {

@@ -4,6 +4,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod arc_04_labels_and_owner;
+mod b14_foreign_routes;
+mod calls_of_a_new_site;
 mod lab_selftest;
 mod life_01_objects_are_created_in_order;
 mod life_02_what_triggers_work;
@@ -12,4 +15,5 @@ mod life_04_archived_sites;
 mod life_05_deletion_cascades;
 mod life_06_upgrade;
 mod life_07_route_conflicts;
+mod life_08_operator_restart;
 mod render_nginx;

@@ -119,7 +119,11 @@ impl World {
             let volumes = self.api.list("PersistentVolume", "", super::world::ID_LABEL).await;
             let ours = |volume: &&Value| volume["spec"]["claimRef"]["namespace"] == self.namespace.as_str();
             let labelled = volumes.iter().filter(ours).count();
-            if (running, labelled) == (count, count) { Ok(()) } else { Err(format!("{running} run, {labelled} labels")) }
+            if (running, labelled) == (count, count) {
+                Ok(())
+            } else {
+                Err(format!("{running} run, {labelled} labels"))
+            }
         })
         .await;
         for id in &ids {
