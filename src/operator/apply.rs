@@ -12,7 +12,7 @@ use super::look::is_route;
 use super::merge::{Scope, replacement, request_grows};
 use super::objects::{Rendered, api_kind};
 use super::state::{SiteState, Written};
-use crate::cluster::{CallError, Cluster, Precondition};
+use crate::cluster::{CallError, Cluster, Kind, Precondition};
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::site::Site;
@@ -85,7 +85,7 @@ impl<'a> Applier<'a> {
                 }
                 continue;
             };
-            self.accept(&rendered.key, &live)?;
+            self.accept(&rendered.key, &live).await?;
             let Some(body) = self.difference(rendered, &live, template) else {
                 return Ok(self.record(rendered, &live));
             };
@@ -110,7 +110,7 @@ impl<'a> Applier<'a> {
         for _ in 0..MOST_ROUNDS {
             let read = self.cluster.read_value(&kind, Some(self.namespace), &key.name).await;
             let Some(live) = read.map_err(PassError::call(step(&key.kind)))? else { return Ok(None) };
-            self.accept(key, &live)?;
+            self.accept(key, &live).await?;
             let fact = |object: &Value| ChildFact::of_value(object, generated(&key.kind), 0);
             let Some(body) = replacement(&key.kind, &meta_only, &live, Scope::Meta) else {
                 return Ok(Some(fact(&live)));
@@ -163,10 +163,11 @@ impl<'a> Applier<'a> {
     }
 
     /// Whether a live object may be written: owned by this Site or a dead one of its name, or free and labelled ours.
-    fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
+    async fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
         let meta = &live["metadata"];
         let owners: Vec<OwnerReference> = serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
-        let ours = match Ownership::of(&owners) {
+        let ownership = Ownership::of(&owners);
+        let ours = match ownership {
             Ownership::Free => {
                 meta["labels"][labels::APP] == labels::APP_VALUE
                     && meta["labels"][labels::ID] == labels::label_value(&self.site.spec.id).as_str()
@@ -178,12 +179,30 @@ impl<'a> Applier<'a> {
             }
         };
         match (ours, meta["deletionTimestamp"].is_null()) {
-            (false, _) if is_route(&key.kind) => Err(PassError::ForeignRoute(key.clone())),
-            // What another one's deletion leaves soon is waited for; what stays is said to be foreign.
-            (_, false) => Err(PassError::Terminating(key.clone())),
-            (false, true) => Err(PassError::Foreign(key.clone())),
             (true, true) => Ok(()),
+            // What a deletion leaves, ours or another's, is gone soon; what stays is said to be foreign.
+            (_, false) => Err(PassError::Terminating(key.clone())),
+            (false, true) if is_route(&key.kind) => match ownership {
+                Ownership::Free | Ownership::Foreign => Err(PassError::ForeignRoute(key.clone())),
+                Ownership::Site(_) | Ownership::OldSites(_) => Err(self.route_of_sites(key, &owners).await?),
+            },
+            (false, true) => Err(PassError::Foreign(key.clone())),
         }
+    }
+
+    /// A route of other Sites, though the path is this one's: a live one keeps it, that of a deleted one is about to
+    /// be collected and is waited for like anything that is being deleted.
+    async fn route_of_sites(&self, key: &ChildKey, owners: &[OwnerReference]) -> Result<PassError, PassError> {
+        // Untyped: a Site that cannot be decoded claims no path and keeps its route all the same.
+        let sites = Kind::of::<Site>();
+        for owner in owners {
+            let read = self.cluster.read_value(&sites, Some(self.namespace), &owner.name).await;
+            let site = read.map_err(PassError::call("routes"))?;
+            if site.is_some_and(|site| site["metadata"]["uid"] == owner.uid.as_str()) {
+                return Ok(PassError::RouteOfSite { key: key.clone(), owner: owner.name.clone() });
+            }
+        }
+        Ok(PassError::Terminating(key.clone()))
     }
 
     fn difference(&self, rendered: &Rendered, live: &Value, template: &Template) -> Option<Value> {

@@ -45,6 +45,14 @@ pub enum PassError {
     /// A route object of our name is not a Site's.
     #[error("route {0} exists and is not this Site's: it is left alone")]
     ForeignRoute(ChildKey),
+    /// A route object of our name is another Site's, though the index says that the path is ours.
+    #[error("route {key} belongs to Site {owner}: choose another space or name")]
+    RouteOfSite {
+        /// The route.
+        key: ChildKey,
+        /// Its owner.
+        owner: String,
+    },
     /// The old route could not be deleted.
     #[error("route {key} of another mode or path: {source}")]
     StrayRoute {
@@ -79,7 +87,7 @@ impl PassError {
         match self {
             Self::Render(RenderError::HostMissing) => "HostMissing",
             Self::Render(_) => "Invalid",
-            Self::PathTaken { .. } | Self::ForeignRoute(_) => "RouteConflict",
+            Self::PathTaken { .. } | Self::ForeignRoute(_) | Self::RouteOfSite { .. } => "RouteConflict",
             Self::StrayRoute { .. } => "OtherModeRoute",
             Self::VolumeAmbiguous(_) => "VolumeAmbiguous",
             Self::Foreign(_) => "ForeignObject",
@@ -96,9 +104,10 @@ impl PassError {
     #[must_use]
     pub fn retry(&self, update: bool, settings: &Operator) -> Retry {
         match self {
-            Self::Render(RenderError::HostMissing) | Self::PathTaken { .. } | Self::ForeignRoute(_) => {
-                Retry::After(settings.route_conflict_delay.get())
-            }
+            Self::Render(RenderError::HostMissing)
+            | Self::PathTaken { .. }
+            | Self::ForeignRoute(_)
+            | Self::RouteOfSite { .. } => Retry::After(settings.route_conflict_delay.get()),
             Self::StrayRoute { .. } => Retry::After(settings.other_mode_delay.get()),
             Self::Render(_) => Retry::OnChange,
             Self::Call { source, .. } if source.retry_after().is_some() => {

@@ -1,12 +1,15 @@
 //! What a Site has in the cluster, and when an operator has nothing left to do for it. The list is the tests' own.
 
+use std::time::Duration;
+
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::api::{kind_of, name_of};
 use super::audit::Mark;
 use super::operator::Operator;
 use super::wait::{SOON, eventually};
-use super::world::World;
+use super::world::{CASCADE, World};
 
 /// The labels that every object of a Site carries.
 pub const LABELS: [&str; 6] = [
@@ -104,6 +107,45 @@ impl World {
         })
         .await;
         self.settled(operator, id).await
+    }
+
+    /// Creates many Sites, `s000` and so on, and waits until each runs with a labelled volume and the operator rests.
+    pub async fn crowd(&self, operator: &Operator, count: usize) -> Vec<String> {
+        let ids: Vec<String> = (0..count).map(|number| format!("s{number:03}")).collect();
+        futures::stream::iter(&ids).for_each_concurrent(20, |id| async { drop(self.site(id, json!({})).await) }).await;
+        eventually(&format!("{count} Sites run"), Duration::from_secs(180), || async {
+            let sites = self.api.list("Site", &self.namespace, "").await;
+            let running = sites.iter().filter(|site| site["status"]["phase"] == "Running").count();
+            let volumes = self.api.list("PersistentVolume", "", super::world::ID_LABEL).await;
+            let ours = |volume: &&Value| volume["spec"]["claimRef"]["namespace"] == self.namespace.as_str();
+            let labelled = volumes.iter().filter(ours).count();
+            if (running, labelled) == (count, count) {
+                Ok(())
+            } else {
+                Err(format!("{running} run, {labelled} labels"))
+            }
+        })
+        .await;
+        for id in &ids {
+            self.settled(operator, id).await;
+        }
+        ids
+    }
+
+    /// Waits until the garbage collector removes what belongs to a deleted Site. No operator may run yet.
+    pub async fn cascade_works(&self) {
+        let site = self.site("cascade-probe", json!({})).await;
+        let owner = json!([{
+            "apiVersion": "sites.ecmwf.int/v1", "kind": "Site", "name": "cascade-probe", "uid": site["metadata"]["uid"],
+        }]);
+        let meta = json!({"name": "cascade-probe", "ownerReferences": owner});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta});
+        self.api.create(&self.namespace, &map).await.expect("a ConfigMap");
+        self.delete_site("cascade-probe").await;
+        eventually("the garbage collector knows Sites", CASCADE, || async {
+            self.get("ConfigMap", "cascade-probe").await.is_none()
+        })
+        .await;
     }
 
     /// Waits until everything that the API server has answered up to now stands in its audit log.

@@ -16,6 +16,9 @@ use super::wait::{SOON, eventually};
 /// The name of the operator's service account.
 pub const ACCOUNT: &str = "sites";
 
+/// A garbage collector that has just started learns of a new kind of owner after 30 s.
+pub const CASCADE: Duration = Duration::from_secs(90);
+
 /// The label that ties an object to a Site.
 pub const ID_LABEL: &str = "sites.ecmwf.int/id";
 
@@ -199,7 +202,7 @@ impl World {
 
     /// Waits until the Site is gone and so is everything that carried its label, volumes excepted.
     pub async fn wait_gone(&self, id: &str) {
-        eventually("nothing of the Site is left", SOON, || async {
+        eventually("nothing of the Site is left", CASCADE, || async {
             if self.get("Site", id).await.is_some() {
                 return Err("the Site is still there".to_owned());
             }

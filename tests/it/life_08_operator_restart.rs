@@ -1,0 +1,207 @@
+//! LIFE-08: an operator that starts again finds out where things stand: it writes nothing where nothing is to be done,
+//! and finishes what was begun.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::api::name_of;
+use crate::support::audit::Mark;
+use crate::support::belongings::{before_the_route, generation, uid};
+use crate::support::{Act, FaultProxy, Lab, Match, SOON, Start, Times, World, eventually};
+
+/// Every StatefulSet's generation and every pod's uid: equal before and after means that nothing was restarted.
+async fn workloads(world: &World) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for set in world.api.list("StatefulSet", &world.namespace, "").await {
+        all.insert(format!("StatefulSet/{}", name_of(&set)), generation(&set).to_string());
+    }
+    for pod in world.api.list("Pod", &world.namespace, "").await {
+        all.insert(format!("Pod/{}", name_of(&pod)), uid(&pod).to_owned());
+    }
+    all
+}
+
+/// Fails if an operator has asked for more than watches, first lists and its Lease since `mark`.
+async fn assert_costs_nothing(world: &World, mark: Mark, what: &str) {
+    world.audit_is_complete().await;
+    let calls = world.calls(mark).of_passes();
+    assert_eq!(calls.count(), 0, "{what}\n{}", calls.describe());
+}
+
+/// Sites of every sort: a start, after a stop as after a kill, costs not one read and not one write.
+#[tokio::test]
+async fn life_08_a_restart_costs_nothing_whatever_the_sites_are_like() {
+    let lab = Lab::get().await;
+    let Some(audit) = lab.audit_or_skip("life_08_a_restart_costs_nothing") else { return };
+    let mut world = World::new("life-08").await;
+    world.settings["operator"]["lease"]["duration"] = "3s".into();
+    let operator = world.start_operator().await;
+    world.site("plain", json!({})).await;
+    world.site("open", json!({"type": "public", "configuration": {"headers": {"X-A": "1"}, "quota": 3}})).await;
+    world.site("pathless", json!({"name": null})).await;
+    world.site("archived", json!({"configuration": {"enabled": false}})).await;
+    world.site("hang-1", json!({})).await;
+    world.site("crash-1", json!({})).await;
+    world.running(&operator, "plain").await;
+    world.site("rival", json!({"name": "plain"})).await;
+    let request = json!({"metadata": {"annotations": {"sites.ecmwf.int/upgrade-request": "first"}}});
+    world.edit_site("open", request).await;
+    let sites = ["plain", "open", "pathless", "archived", "hang-1", "crash-1"];
+    world.wait_condition("rival", "RouteConflict", "True").await;
+    world.wait_phase("archived", "Disabled").await;
+    world.wait_site("open", "handled", |site| site["status"]["handled"]["upgrade_request"] == "first").await;
+    for (id, phase) in [("plain", "Running"), ("open", "Running"), ("pathless", "Running")] {
+        world.wait_phase(id, phase).await;
+    }
+    for id in ["hang-1", "crash-1"] {
+        world.wait_site(id, "its problem is told", |site| !site["status"]["container_problems"].is_null()).await;
+    }
+    for id in sites {
+        eventually(&format!("the volume of {id} is labelled"), SOON, || async {
+            (world.volume(id).await?["metadata"]["labels"]["sites.ecmwf.int/id"] == id).then_some(())
+        })
+        .await;
+        world.settled(&operator, id).await;
+    }
+    let before = workloads(&world).await;
+
+    operator.stop().await;
+    let mark = audit.mark();
+    let operator = world.start_operator().await;
+    for id in sites {
+        world.settled(&operator, id).await;
+    }
+    assert_costs_nothing(&world, mark, "a start after a stop").await;
+
+    operator.kill();
+    let mark = audit.mark();
+    let operator = world.start_operator().await;
+    eventually("the rival has been passed", SOON, || async {
+        operator.get("/debug/sites/rival").await["passes"].as_u64() >= Some(1)
+    })
+    .await;
+    for id in sites {
+        world.settled(&operator, id).await;
+    }
+    assert_costs_nothing(&world, mark, "a start after a kill").await;
+    assert_eq!(workloads(&world).await, before);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn life_08_two_hundred_sites_a_restart_costs_nothing() {
+    let lab = Lab::get().await;
+    let Some(audit) = lab.audit_or_skip("life_08_two_hundred_sites") else { return };
+    let world = World::new("life-08-many").await;
+    let operator = world.start_operator().await;
+    let ids = world.crowd(&operator, 200).await;
+    let before = workloads(&world).await;
+    assert_eq!(before.len(), 400, "a StatefulSet and a pod each");
+    operator.stop().await;
+
+    let mark = audit.mark();
+    let operator = world.start_operator().await;
+    for id in &ids {
+        world.settled(&operator, id).await;
+    }
+    assert_costs_nothing(&world, mark, "a start with 200 Sites").await;
+    assert_eq!(workloads(&world).await, before);
+    world.end().await;
+}
+
+/// Where the operator is killed while it makes a Site: before a call arrives, or when it is done and unanswered.
+fn deaths() -> Vec<(&'static str, Match, Act)> {
+    let never = || Act::Delay(Duration::from_secs(600));
+    let post = |resource: &str| Match::on("create", resource);
+    vec![
+        ("before the Secret", post("secrets"), never()),
+        ("after the Secret", post("secrets"), Act::Silence),
+        ("after the ConfigMap", post("configmaps"), Act::Silence),
+        ("after the claim", post("persistentvolumeclaims"), Act::Silence),
+        ("before the StatefulSet", post("statefulsets"), never()),
+        ("after the StatefulSet", post("statefulsets"), Act::Silence),
+        ("after the Service", post("services"), Act::Silence),
+        ("after the route", post("ingresses"), Act::Silence),
+        ("before the status", Match::on("patch", "sites").subresource("status"), never()),
+        ("before the volume's label", Match::on("patch", "persistentvolumes"), never()),
+    ]
+}
+
+#[tokio::test]
+async fn life_08_a_create_is_finished_after_a_kill() {
+    let lab = Lab::get().await;
+    let mut world = World::new("life-08-kill").await;
+    // The next operator need not wait for the killed one's Lease; leadership has tests of its own.
+    world.settings["operator"]["lease"]["enabled"] = false.into();
+    let proxy = FaultProxy::start(lab).await;
+    let start = Start { kubeconfig: Some(proxy.kubeconfig(&world).await), ..Start::default() };
+    let mut operator = world.start_operator_with(start.clone()).await;
+    for (number, (what, calls, act)) in deaths().into_iter().enumerate() {
+        let id = format!("site{number}");
+        let rule = proxy.fault(calls, act, Times::Count(1));
+        world.site(&id, json!({})).await;
+        eventually(&format!("{id} is killed {what}"), SOON, || async { proxy.hits(rule) == 1 }).await;
+        let silent = what.starts_with("after");
+        if silent {
+            // The server has done it: the object is there though nobody heard.
+            eventually(&format!("{id}: {what}"), SOON, || async { !made(&world, &id).await.is_empty() }).await;
+        }
+        operator.kill();
+        let before = made(&world, &id).await;
+        operator = world.start_operator_with(start.clone()).await;
+        let site = world.running(&operator, &id).await;
+        let after = made(&world, &id).await;
+        assert_eq!(after.len(), 8, "killed {what}: {after:?}");
+        for (object, uid) in &before {
+            assert_eq!(after.get(object), Some(uid), "killed {what}: {object} is the one that was made first");
+        }
+        assert_eq!(generation(&world.stateful_set(&id).await), 1, "killed {what}: one template");
+        let children = site["status"]["handled"]["children"].as_object().unwrap();
+        assert_eq!(children.len(), 7, "killed {what}: all but the claim are on record: {children:?}");
+    }
+    world.end().await;
+}
+
+/// Kind, name and uid of a Site's objects.
+async fn made(world: &World, id: &str) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (kind, name) in before_the_route(id) {
+        if let Some(object) = world.get(kind, &name).await {
+            all.insert(format!("{kind}/{name}"), uid(&object).to_owned());
+        }
+    }
+    for route in world.ingresses(id).await {
+        all.insert(format!("Ingress/{}", name_of(&route)), uid(&route).to_owned());
+    }
+    all
+}
+
+/// Sites that came, changed and went while no operator ran.
+#[tokio::test]
+async fn life_08_what_happened_while_no_operator_ran_is_done() {
+    let world = World::new("life-08-away").await;
+    let operator = world.start_operator().await;
+    world.site("changed", json!({})).await;
+    world.site("gone", json!({})).await;
+    world.running(&operator, "changed").await;
+    world.running(&operator, "gone").await;
+    let pods = world.pod_uids("changed").await;
+    operator.stop().await;
+
+    world.site("new", json!({})).await;
+    world.edit_site("changed", json!({"spec": {"owner": "bob"}})).await;
+    world.delete_site("gone").await;
+    assert!(world.api.delete("Service", &world.namespace, "changed").await, "there was a Service");
+
+    let operator = world.start_operator().await;
+    world.running(&operator, "new").await;
+    world.running(&operator, "changed").await;
+    assert_ne!(world.pod_uids("changed").await, pods);
+    assert_eq!(world.service("changed").await["metadata"]["labels"]["sites.ecmwf.int/owner"], "bob");
+    let set = world.stateful_set("changed").await;
+    assert_eq!((generation(&set), &set["metadata"]["labels"]["sites.ecmwf.int/owner"]), (2, &Value::from("bob")));
+    world.wait_gone("gone").await;
+    world.end().await;
+}
