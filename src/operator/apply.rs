@@ -162,7 +162,8 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Whether a live object may be written: owned by this Site or a dead one of its name, or free and labelled ours.
+    /// Whether a live object may be written: this Site or a dead one of its name is among its owners, or it has
+    /// none and is labelled ours.
     fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
         let meta = &live["metadata"];
         let owners: Vec<OwnerReference> = serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
@@ -172,10 +173,10 @@ impl<'a> Applier<'a> {
                     && meta["labels"][labels::ID] == labels::label_value(&self.site.spec.id).as_str()
             }
             Ownership::Foreign => false,
-            // Only one Site has that name, and it is this one: another uid is that of a dead one.
-            Ownership::Site(_) | Ownership::OldSites(_) => {
-                owners.iter().all(|owner| Some(&owner.name) == self.site.metadata.name.as_ref())
-            }
+            // Only one Site has that name, and it is this one: another uid is that of a dead one. Whatever else is
+            // said to own the object beside it is cleared (LIFE-12).
+            Ownership::Site(_) => owners.iter().all(|owner| Some(&owner.name) == self.site.metadata.name.as_ref()),
+            Ownership::Unclear(names) => names.iter().any(|name| Some(name) == self.site.metadata.name.as_ref()),
         };
         match (ours, meta["deletionTimestamp"].is_null()) {
             (false, _) if is_route(&key.kind) => Err(PassError::ForeignRoute(key.clone())),
