@@ -170,6 +170,7 @@ impl SitePass<'_> {
                     facts.push((key.clone(), Some(fact)));
                 }
                 (None, Some(fact)) if is_route(&key.kind) => {
+                    self.ensure_route(&mut applier, &objects, &mut handled, &mut facts).await?;
                     applier.delete_route(key, fact).await?;
                     handled.children.remove(&key.to_string());
                     facts.push((key.clone(), None));
@@ -177,11 +178,7 @@ impl SitePass<'_> {
                 // A route of the other mode has gone: the present mode's takes its place.
                 (None, None) if is_route(&key.kind) => {
                     handled.children.remove(&key.to_string());
-                    for rendered in &objects.route {
-                        let fact = applier.ensure(rendered, &Template::Restore).await?;
-                        handled.children.insert(rendered.key.to_string(), child(&fact, ChildState::Applied));
-                        facts.push((rendered.key.clone(), Some(fact)));
-                    }
+                    self.ensure_route(&mut applier, &objects, &mut handled, &mut facts).await?;
                 }
                 (None, _) => {
                     handled.children.remove(&key.to_string());
@@ -190,6 +187,25 @@ impl SitePass<'_> {
             tracing::info!(child = %key, "repaired");
         }
         Ok(Applied { handled, facts, how: How::Repaired })
+    }
+
+    /// The present mode's route, where the record has none yet: a Site is not left without one when the route of
+    /// another mode or path goes.
+    async fn ensure_route(
+        &self,
+        applier: &mut Applier<'_>,
+        objects: &Objects,
+        handled: &mut Handled,
+        facts: &mut Vec<(ChildKey, Option<ChildFact>)>,
+    ) -> Result<(), PassError> {
+        for rendered in &objects.route {
+            if !handled.children.contains_key(&rendered.key.to_string()) {
+                let fact = applier.ensure(rendered, &Template::Restore).await?;
+                handled.children.insert(rendered.key.to_string(), child(&fact, ChildState::Applied));
+                facts.push((rendered.key.clone(), Some(fact)));
+            }
+        }
+        Ok(())
     }
 
     /// The render of what was handled: same stamp, recorded restart time.
