@@ -100,7 +100,7 @@ impl SitePass<'_> {
         let retained = self.retained();
         let volume = match &retained {
             Retained::One(volume) => Some(volume.form.clone()),
-            Retained::None | Retained::Ambiguous(_) => None,
+            Retained::None | Retained::Held(_) | Retained::Ambiguous(_) => None,
         };
         let restart = Restart { restarted_at: seconds(self.wall), stamped_for: change::stamp(&self.state.trigger) };
         let observed = Observed { namespace: self.namespace(), route_name, restart, volume };
@@ -243,12 +243,20 @@ impl SitePass<'_> {
         match retained {
             Retained::Ambiguous(text) => return Err(PassError::VolumeAmbiguous(text.clone())),
             Retained::One(volume) => self.reserve(volume).await?,
-            Retained::None => {}
+            // There may be a claim all the same, one that lost its label: that one is repaired.
+            Retained::Held(volume) if self.claim_is_gone().await? => return Err(PassError::VolumeHeld(volume.clone())),
+            Retained::Held(_) | Retained::None => {}
         }
         let fact = applier.ensure(&objects.claim, &Template::Roll).await?;
         // Its controller rewrites the claim: it has no version among the handled children.
         done.facts.push((objects.claim.key.clone(), Some(fact)));
         Ok(())
+    }
+
+    async fn claim_is_gone(&self) -> Result<bool, PassError> {
+        let kind = api_kind(&ChildKind::PersistentVolumeClaim);
+        let read = self.cluster.read_value(&kind, Some(&self.namespace()), &self.site.spec.id).await;
+        Ok(read.map_err(PassError::call("volume claim"))?.is_none())
     }
 
     async fn reserve(&self, volume: &VolumeFact) -> Result<(), PassError> {
