@@ -81,7 +81,10 @@ impl Reconciler for SiteReconciler {
         if old.is_some_and(|old| !asks_differently(&old.metadata, &new.metadata)) {
             return;
         }
-        state.trigger = change::trigger(new);
+        let before = std::mem::replace(&mut state.trigger, change::trigger(new));
+        if old.is_none() || before != state.trigger {
+            state.bulk = look::of_bulk_run(old, new);
+        }
         state.labels = label_hash(&labels::site_labels(new));
         let violations = rules::violations(new);
         let text: Vec<String> =
