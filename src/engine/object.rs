@@ -17,7 +17,7 @@ use tracing::{Instrument, error, info, info_span, warn};
 use super::context::Context;
 use super::key::ObjectKey;
 use super::machine::{Effect, Machine, Phase, Retry};
-use super::messages::{ObjectMessage, Permit, RegistryMessage};
+use super::messages::{ObjectMessage, Permit, RegistryMessage, Snapshot};
 use super::outstanding::Outstanding;
 use super::reconciler::{Broken, Failure, Look, Moment, Pass, Reconciler, Settled};
 use super::slots::Class;
@@ -170,9 +170,6 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
     }
 }
 
-/// Object and state at one moment.
-type Snapshot<R> = (Arc<<R as Reconciler>::Object>, Arc<<R as Reconciler>::State>);
-
 pub(super) type Myself<R> = ActorRef<ObjectMessage<R>>;
 
 impl<R: Reconciler> ObjectState<R> {
@@ -229,9 +226,12 @@ impl<R: Reconciler> ObjectState<R> {
                 self.received += 1;
                 self.start(myself, permit, class, since);
             }
-            ObjectMessage::Finished { pass, outcome, took } => self.finish(myself, pass, outcome, took),
+            ObjectMessage::Finished { pass, outcome, took, permit } => {
+                self.finish(myself, pass, outcome, took);
+                drop(permit);
+            }
             ObjectMessage::Lane(place) => self.write_status(myself, place),
-            ObjectMessage::Written(outcome) => self.status_written(myself, outcome),
+            ObjectMessage::Written { before, outcome } => self.status_written(myself, before, outcome),
             ObjectMessage::Due { epoch } => {
                 self.retry_at = None;
                 let effects = self.machine.due(epoch);
@@ -416,14 +416,13 @@ impl<R: Reconciler> ObjectState<R> {
             Pass { object, state, work, trigger: self.trigger.clone(), cluster: context.cluster.clone(), moment };
         let task = tokio::spawn(
             async move {
-                let _permit = permit;
                 let started = Instant::now();
                 let outcome = std::panic::AssertUnwindSafe(context.reconciler.reconcile(pass))
                     .catch_unwind()
                     .await
                     .unwrap_or_else(|payload| Err(panic_failure(payload.as_ref())));
                 // An actor that has ended does not wait for it.
-                let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed() });
+                let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed(), permit });
             }
             .instrument(span),
         );

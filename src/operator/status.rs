@@ -19,7 +19,8 @@ pub fn patch(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> Option<Va
     if present == desired || (silent && state.pods.is_empty()) {
         return None;
     }
-    let old = serde_json::to_value(&present).ok()?;
+    // The first write spells out the defaults too: what is false is to be read, not guessed.
+    let old = if site.status.is_some() { serde_json::to_value(&present).ok()? } else { Value::Object(Map::new()) };
     let new = serde_json::to_value(&desired).ok()?;
     merge_patch(&old, &new)
 }
