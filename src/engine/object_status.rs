@@ -110,6 +110,9 @@ impl<R: Reconciler> ObjectState<R> {
             }
             Err(error) => {
                 self.broken_written = None;
+                if error.may_have_happened() {
+                    self.context.reconciler.status_perhaps_written(&self.key);
+                }
                 let version = self.snapshot().and_then(|(object, _)| object.meta().resource_version.clone());
                 let conflict = matches!(error, CallError::Conflict { .. }).then_some(version).flatten();
                 let options = &self.context.options;

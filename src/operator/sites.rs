@@ -204,6 +204,11 @@ impl Reconciler for SiteReconciler {
         }
     }
 
+    fn status_perhaps_written(&self, key: &ObjectKey) {
+        // As after a write: the watch tells what became of it, and nothing is written again then.
+        let _ = self.stale.send(key.clone());
+    }
+
     fn broken_status(&self, broken: &Broken, moment: &Moment) -> Value {
         status::problem_patch(
             None,
