@@ -230,6 +230,12 @@ impl CallError {
         )
     }
 
+    /// Whether a write may have happened although it failed.
+    #[must_use]
+    pub const fn may_have_happened(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Timeout { .. } | Self::Transport { .. })
+    }
+
     /// The call that failed.
     #[must_use]
     pub fn call(&self) -> &Call {

@@ -191,6 +191,7 @@ where
     K: Send + 'static,
 {
     cluster.road.name_kind(&kind.plural, &kind.kind);
+    cluster.road.metrics.watches(&kind.kind);
     let resource = kind.resource();
     let api = match &spec.ns {
         Some(ns) => Api::namespaced_with(cluster.client.clone(), ns, &resource),

@@ -195,13 +195,23 @@ fn selected(conditions: &[StepCondition]) -> Option<&StepCondition> {
 }
 
 /// Whether the pod's node does not answer: then nobody knows what the containers do.
+///
+/// The controller that misses a node writes `Ready=False` into its pods, without a reason and beside the kubelet's
+/// last `ContainersReady=True`. A kubelet gives a reason when the two differ.
 fn lost(pod: &PodFact) -> bool {
+    let is = |type_: &str, status: &str, no_reason: bool| {
+        pod.conditions.iter().any(|condition| {
+            condition.type_ == type_ && condition.status == status && (!no_reason || condition.reason.is_empty())
+        })
+    };
+    let overruled = is("Ready", "False", true) && is("ContainersReady", "True", false);
     let unknown = |condition: &StepCondition| {
         condition.type_ == "Ready" && (condition.status == "Unknown" || condition.reason == NODE_LOST)
     };
     pod.phase.as_deref() == Some("Unknown")
         || pod.reason.as_deref() == Some(NODE_LOST)
         || pod.conditions.iter().any(unknown)
+        || overruled
 }
 
 fn problems(pod: &PodFact) -> Vec<ContainerProblem> {

@@ -116,7 +116,7 @@ fn life_10_one_pod() {
         ),
         (
             "initializing: the init container is at work",
-            json!({"phase": "Pending", "conditions": conditions(&["Initialized", "Ready"]),
+            json!({"phase": "Pending", "conditions": conditions(&["Initialized", "ContainersReady", "Ready"]),
                 "initContainerStatuses": [container("site-initializer", false, &running())],
                 "containerStatuses": [container("site-proxy", false, &waiting("PodInitializing"))]}),
             Phase::Pending,
@@ -133,7 +133,9 @@ fn life_10_one_pod() {
         ("evicted", json!({"phase": "Failed", "reason": "Evicted"}), Phase::Failed, false, &[]),
         (
             "not ready for another reason",
-            json!({"phase": "Running", "conditions": conditions(&["Ready"]), "containerStatuses": all_running}),
+            json!({"phase": "Running", "containerStatuses": all_running, "conditions": [
+                {"type": "ContainersReady", "status": "True"},
+                {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"}]}),
             Phase::Running,
             false,
             &[],
@@ -159,6 +161,13 @@ fn life_10_one_pod() {
         (
             "node lost: condition",
             json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "Unknown"}], "containerStatuses": all_running}),
+            Phase::Unknown,
+            false,
+            &[],
+        ),
+        (
+            "node lost: its controller overrules the kubelet",
+            json!({"phase": "Running", "conditions": conditions(&["Ready"]), "containerStatuses": all_running}),
             Phase::Unknown,
             false,
             &[],

@@ -80,6 +80,9 @@ pub enum SourceEvent<F> {
     Synced,
 }
 
+/// Object and state at one moment.
+pub type Snapshot<R> = (Arc<<R as Reconciler>::Object>, Arc<<R as Reconciler>::State>);
+
 /// To an object's actor.
 pub enum ObjectMessage<R: Reconciler> {
     /// A copy of the object. `listed` when it is part of a list.
@@ -116,11 +119,19 @@ pub enum ObjectMessage<R: Reconciler> {
         outcome: Result<R::Done, Failure>,
         /// How long it took.
         took: Duration,
+        /// Its permit, given back when the actor has seen how it ended: a stop that waits for all permits then
+        /// knows of every status that is still to be written.
+        permit: Permit<R>,
     },
     /// A place in the status lane.
     Lane(tokio::sync::OwnedSemaphorePermit),
     /// The status write has ended.
-    Written(Result<Box<R::Object>, CallError>),
+    Written {
+        /// What it was made of: the watch may have brought its result by now.
+        before: Option<Snapshot<R>>,
+        /// The answer.
+        outcome: Result<Box<R::Object>, CallError>,
+    },
     /// A timer of the machine.
     Due {
         /// Of which arming; an old one is ignored.

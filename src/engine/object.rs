@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use super::context::Context;
 use super::key::ObjectKey;
 use super::machine::{Effect, Machine};
-use super::messages::{ObjectMessage, RegistryMessage};
+use super::messages::{ObjectMessage, RegistryMessage, Snapshot};
 use super::outstanding::Outstanding;
 use super::reconciler::{Broken, Look, Moment, Reconciler};
 use super::slots::Class;
@@ -169,9 +169,6 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
     }
 }
 
-/// Object and state at one moment.
-type Snapshot<R> = (Arc<<R as Reconciler>::Object>, Arc<<R as Reconciler>::State>);
-
 pub(super) type Myself<R> = ActorRef<ObjectMessage<R>>;
 
 impl<R: Reconciler> ObjectState<R> {
@@ -235,9 +232,12 @@ impl<R: Reconciler> ObjectState<R> {
                 self.received += 1;
                 self.start(myself, permit, class, since);
             }
-            ObjectMessage::Finished { pass, outcome, took } => self.finish(myself, pass, outcome, took),
+            ObjectMessage::Finished { pass, outcome, took, permit } => {
+                self.finish(myself, pass, outcome, took);
+                drop(permit);
+            }
             ObjectMessage::Lane(place) => self.write_status(myself, place),
-            ObjectMessage::Written(outcome) => self.status_written(myself, outcome),
+            ObjectMessage::Written { before, outcome } => self.status_written(myself, before, outcome),
             ObjectMessage::Due { epoch } => {
                 self.retry_at = None;
                 let effects = self.machine.due(epoch);

@@ -49,14 +49,13 @@ impl<R: Reconciler> ObjectState<R> {
             Pass { object, state, work, trigger: self.trigger.clone(), cluster: context.cluster.clone(), moment };
         let task = tokio::spawn(
             async move {
-                let _permit = permit;
                 let started = Instant::now();
                 let outcome = std::panic::AssertUnwindSafe(context.reconciler.reconcile(pass))
                     .catch_unwind()
                     .await
                     .unwrap_or_else(|payload| Err(Failure::of_panic(payload.as_ref())));
                 // An actor that has ended does not wait for it.
-                let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed() });
+                let _ = reply.cast(ObjectMessage::Finished { pass: number, outcome, took: started.elapsed(), permit });
             }
             .instrument(span),
         );

@@ -8,7 +8,7 @@ use kube::Resource as _;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::messages::ObjectMessage;
+use super::messages::{ObjectMessage, Snapshot};
 use super::object::{Myself, ObjectState};
 use super::reconciler::{Moment, Reconciler};
 use super::status_lane::{StatusLane, Step};
@@ -72,21 +72,27 @@ impl<R: Reconciler> ObjectState<R> {
         let cluster = self.context.cluster.clone();
         let key = self.key.clone();
         let reply = myself.clone();
+        let before = self.snapshot();
         tokio::spawn(async move {
             let _place = place;
             let outcome = cluster.patch_status::<R::Object>(key.scope(), key.name(), &body).await.map(Box::new);
             // An actor that has ended does not wait for it.
-            let _ = reply.cast(ObjectMessage::Written(outcome));
+            let _ = reply.cast(ObjectMessage::Written { before, outcome });
         });
     }
 
-    pub(super) fn status_written(&mut self, myself: &Myself<R>, outcome: Result<Box<R::Object>, CallError>) {
+    pub(super) fn status_written(
+        &mut self,
+        myself: &Myself<R>,
+        before: Option<Snapshot<R>>,
+        outcome: Result<Box<R::Object>, CallError>,
+    ) {
         let now = Instant::now();
         match outcome {
             Ok(object) => {
                 let lag = self.lane.written(self.context.options.status_min_interval, now);
                 self.context.metrics.status_lag(lag);
-                if let Some((old, state)) = self.snapshot() {
+                if let Some((old, state)) = before {
                     self.context.reconciler.status_written(&self.key, &old, &object, &state);
                 }
                 self.accept(Arc::new(*object), false);
@@ -104,6 +110,9 @@ impl<R: Reconciler> ObjectState<R> {
             }
             Err(error) => {
                 self.broken_written = None;
+                if error.may_have_happened() {
+                    self.context.reconciler.status_perhaps_written(&self.key);
+                }
                 let version = self.snapshot().and_then(|(object, _)| object.meta().resource_version.clone());
                 let conflict = matches!(error, CallError::Conflict { .. }).then_some(version).flatten();
                 let options = &self.context.options;

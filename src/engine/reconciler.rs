@@ -224,8 +224,11 @@ pub trait Reconciler: Sized + Send + Sync + 'static {
     /// The merge patch of `status` (without the `status` key) that makes it true, or nothing if it is.
     fn status(&self, object: &Self::Object, state: &Self::State, moment: &Moment) -> Option<Value>;
 
-    /// A status patch has been written: `old` is the object as it was known, `new` as the server answered.
+    /// A status patch has been written: `old` and `state` are what it was made of, `new` is as the server answered.
     fn status_written(&self, _key: &ObjectKey, _old: &Self::Object, _new: &Self::Object, _state: &Self::State) {}
+
+    /// A status patch got no answer: it may have been written all the same.
+    fn status_perhaps_written(&self, _key: &ObjectKey) {}
 
     /// The status patch of an object that cannot be decoded.
     fn broken_status(&self, broken: &Broken, moment: &Moment) -> Value;

@@ -26,6 +26,9 @@ use crate::cluster::WatchEvent;
 /// The resync period is cut into so many slices; a key's slice is drawn once per process.
 pub const RESYNC_SLICES: u64 = 64;
 
+/// Name of the objects' actors in metrics.
+const ACTOR: &str = "object";
+
 /// The actor's type.
 pub struct Registry<R>(std::marker::PhantomData<fn() -> R>);
 
@@ -87,6 +90,7 @@ impl<R: Reconciler> Actor for Registry<R> {
         _: ActorRef<Self::Msg>,
         birth: RegistryBirth<R>,
     ) -> Result<Self::State, ActorProcessingErr> {
+        birth.context.metrics.actors(ACTOR);
         Ok(RegistryState {
             queue: SlotQueue::new(birth.context.options.concurrency),
             context: birth.context,
@@ -307,7 +311,7 @@ impl<R: Reconciler> RegistryState<R> {
     /// A child died: log, count, decide.
     fn died(&mut self, myself: &Myself<R>, key: &ObjectKey, reason: &str) {
         self.queue.withdraw(key);
-        self.context.metrics.actor_restart("object");
+        self.context.metrics.actor_restart(ACTOR);
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.actor = None;
         let verdict = entry.deaths.decide(Instant::now());

@@ -162,21 +162,22 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Whether a live object may be written: owned by this Site or a dead one of its name, or free and labelled ours.
+    /// Whether a live object may be written: this Site or a dead one of its name is among its owners, or it has
+    /// none and is labelled ours.
     async fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
         let meta = &live["metadata"];
         let owners: Vec<OwnerReference> = serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
         let ownership = Ownership::of(&owners);
-        let ours = match ownership {
+        let ours = match &ownership {
             Ownership::Free => {
                 meta["labels"][labels::APP] == labels::APP_VALUE
                     && meta["labels"][labels::ID] == labels::label_value(&self.site.spec.id).as_str()
             }
             Ownership::Foreign => false,
-            // Only one Site has that name, and it is this one: another uid is that of a dead one.
-            Ownership::Site(_) | Ownership::OldSites(_) => {
-                owners.iter().all(|owner| Some(&owner.name) == self.site.metadata.name.as_ref())
-            }
+            // Only one Site has that name, and it is this one: another uid is that of a dead one. Whatever else is
+            // said to own the object beside it is cleared (LIFE-12).
+            Ownership::Site(_) => owners.iter().all(|owner| Some(&owner.name) == self.site.metadata.name.as_ref()),
+            Ownership::Unclear(names) => names.iter().any(|name| Some(name) == self.site.metadata.name.as_ref()),
         };
         match (ours, meta["deletionTimestamp"].is_null()) {
             (true, true) => Ok(()),
@@ -184,7 +185,7 @@ impl<'a> Applier<'a> {
             (_, false) => Err(PassError::Terminating(key.clone())),
             (false, true) if is_route(&key.kind) => match ownership {
                 Ownership::Free | Ownership::Foreign => Err(PassError::ForeignRoute(key.clone())),
-                Ownership::Site(_) | Ownership::OldSites(_) => Err(self.route_of_sites(key, &owners).await?),
+                Ownership::Site(_) | Ownership::Unclear(_) => Err(self.route_of_sites(key, &owners).await?),
             },
             (false, true) => Err(PassError::Foreign(key.clone())),
         }

@@ -61,9 +61,9 @@ pub enum PassError {
         /// The failure.
         source: Box<CallError>,
     },
-    /// The Site's volume is still bound to the claim that went.
-    #[error("volume {0} is not released yet: waiting, so that its data stays with the Site")]
-    VolumeReleasing(String),
+    /// The Site's volume is still bound to a claim that is gone.
+    #[error("volume {0} is not released yet: waiting, so that the new claim gets it and not an empty one")]
+    VolumeHeld(String),
     /// More than one volume could be the Site's.
     #[error("{0}")]
     VolumeAmbiguous(String),
@@ -94,7 +94,7 @@ impl PassError {
             Self::Encode(_)
             | Self::Call { .. }
             | Self::Terminating(_)
-            | Self::VolumeReleasing(_)
+            | Self::VolumeHeld(_)
             | Self::SiteGone
             | Self::RouteIndex => "ReconcileError",
         }
@@ -118,7 +118,7 @@ impl PassError {
                 Retry::Backoff { capped: false }
             }
             // Costs no call while the object is known to be going.
-            Self::Terminating(_) | Self::VolumeReleasing(_) => Retry::After(Duration::from_secs(1)),
+            Self::Terminating(_) | Self::VolumeHeld(_) => Retry::After(Duration::from_secs(1)),
             Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
             _ => Retry::Backoff { capped: update },
         }
@@ -138,7 +138,7 @@ impl PassError {
     /// Part of the ordinary course: over by itself, and nobody needs to be told.
     fn is_expected(&self) -> bool {
         match self {
-            Self::Terminating(_) | Self::VolumeReleasing(_) | Self::SiteGone => true,
+            Self::Terminating(_) | Self::VolumeHeld(_) | Self::SiteGone => true,
             Self::Call { source, .. } => matches!(**source, CallError::NotLeader { .. }),
             _ => false,
         }

@@ -114,9 +114,9 @@ pub enum Ownership {
     Free,
     /// Exactly one, to a Site in the served version: its uid.
     Site(String),
-    /// Only Sites, but not exactly one in the served version; the names that own it.
-    OldSites(Vec<String>),
-    /// Something else owns it.
+    /// Sites are among the owners, but not exactly one in the served version and nothing else: their names.
+    Unclear(Vec<String>),
+    /// Only something else owns it.
     Foreign,
 }
 
@@ -132,8 +132,10 @@ impl Ownership {
             [one] if sites(one) && one.api_version == SITE_API_VERSION && !one.uid.is_empty() => {
                 Self::Site(one.uid.clone())
             }
-            many if many.iter().all(sites) => Self::OldSites(many.iter().map(|one| one.name.clone()).collect()),
-            _ => Self::Foreign,
+            many => {
+                let names: Vec<String> = many.iter().filter(|one| sites(one)).map(|one| one.name.clone()).collect();
+                if names.is_empty() { Self::Foreign } else { Self::Unclear(names) }
+            }
         }
     }
 }

@@ -44,10 +44,10 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
         return Look::nothing();
     }
     let Some(handled) = state.handled.as_deref() else {
-        return Look::work(class_of_change(site), Work::Full);
+        return Look::work(class_of_change(state), Work::Full);
     };
     if state.trigger.due(&handled_trigger(handled)) {
-        return Look::work(class_of_change(site), Work::Full);
+        return Look::work(class_of_change(state), Work::Full);
     }
     let broken = to_repair(site, state, handled, expansion);
     let (now_due, later): (Vec<ChildKey>, Vec<ChildKey>) =
@@ -71,18 +71,34 @@ pub fn handled_trigger(handled: &Handled) -> Trigger {
     Trigger { digest: handled.digest.clone(), upgrade_request: handled.upgrade_request.clone() }
 }
 
-/// A change of a bulk run queues behind people's edits. The annotation describes one change: it carries the
-/// run's id, which is the upgrade request of all its Sites, so it is silent about any other change.
-fn class_of_change(site: &Site) -> Class {
-    let annotation = |name: &str| site.metadata.annotations.as_ref().and_then(|all| all.get(name));
-    let bulk = annotation(labels::WORK_CLASS).is_some_and(|class| {
-        let (word, run) = class.split_once('/').unwrap_or((class, ""));
-        let handled = site.status.as_ref().and_then(|status| status.handled.as_ref());
-        let request = annotation(labels::UPGRADE_REQUEST);
-        let new = request != handled.and_then(|handled| handled.upgrade_request.as_ref());
-        word == "bulk" && new && (run.is_empty() || request.is_some_and(|request| request == run))
-    });
-    if bulk { Class::Bulk } else { Class::Change }
+/// A change of a bulk run queues behind people's edits.
+const fn class_of_change(state: &SiteState) -> Class {
+    if state.bulk { Class::Bulk } else { Class::Change }
+}
+
+/// Whether an event is one of a bulk run. The annotation describes one change: it counts only for the event that
+/// wrote it (or, as it carries the run's id, the run's upgrade request), so that it holds back no later edit of the
+/// same Site. Of a Site that is seen for the first time, what is not handled yet is taken for that event.
+#[must_use]
+pub fn of_bulk_run(old: Option<&Site>, new: &Site) -> bool {
+    fn annotation<'a>(site: &'a Site, name: &str) -> Option<&'a String> {
+        site.metadata.annotations.as_ref()?.get(name)
+    }
+    let Some(class) = annotation(new, labels::WORK_CLASS) else { return false };
+    let (word, run) = class.split_once('/').unwrap_or((class, ""));
+    let request = annotation(new, labels::UPGRADE_REQUEST);
+    let of_run = request.is_some_and(|request| run.is_empty() || request == run);
+    let written = match old {
+        Some(old) => {
+            annotation(old, labels::WORK_CLASS) != Some(class)
+                || (of_run && annotation(old, labels::UPGRADE_REQUEST) != request)
+        }
+        None => match new.status.as_ref().and_then(|status| status.handled.as_ref()) {
+            Some(handled) => of_run && request != handled.upgrade_request.as_ref(),
+            None => true,
+        },
+    };
+    word == "bulk" && written
 }
 
 /// Children that are missing, belong to a dead owner, lost a label, or have another version than handled.

@@ -100,7 +100,7 @@ impl SitePass<'_> {
         let retained = self.retained();
         let volume = match &retained {
             Retained::One(volume) => Some(volume.form.clone()),
-            Retained::None | Retained::Releasing(_) | Retained::Ambiguous(_) => None,
+            Retained::None | Retained::Held(_) | Retained::Ambiguous(_) => None,
         };
         let restart = Restart { restarted_at: seconds(self.wall), stamped_for: change::stamp(&self.state.trigger) };
         let observed = Observed { namespace: self.namespace(), route_name, restart, volume };
@@ -170,6 +170,7 @@ impl SitePass<'_> {
                     facts.push((key.clone(), Some(fact)));
                 }
                 (None, Some(fact)) if is_route(&key.kind) => {
+                    self.ensure_route(&mut applier, &objects, &mut handled, &mut facts).await?;
                     applier.delete_route(key, fact).await?;
                     handled.children.remove(&key.to_string());
                     facts.push((key.clone(), None));
@@ -177,11 +178,7 @@ impl SitePass<'_> {
                 // A route of the other mode has gone: the present mode's takes its place.
                 (None, None) if is_route(&key.kind) => {
                     handled.children.remove(&key.to_string());
-                    for rendered in &objects.route {
-                        let fact = applier.ensure(rendered, &Template::Restore).await?;
-                        handled.children.insert(rendered.key.to_string(), child(&fact, ChildState::Applied));
-                        facts.push((rendered.key.clone(), Some(fact)));
-                    }
+                    self.ensure_route(&mut applier, &objects, &mut handled, &mut facts).await?;
                 }
                 (None, _) => {
                     handled.children.remove(&key.to_string());
@@ -190,6 +187,25 @@ impl SitePass<'_> {
             tracing::info!(child = %key, "repaired");
         }
         Ok(Applied { handled, facts, how: How::Repaired })
+    }
+
+    /// The present mode's route, where the record has none yet: a Site is not left without one when the route of
+    /// another mode or path goes.
+    async fn ensure_route(
+        &self,
+        applier: &mut Applier<'_>,
+        objects: &Objects,
+        handled: &mut Handled,
+        facts: &mut Vec<(ChildKey, Option<ChildFact>)>,
+    ) -> Result<(), PassError> {
+        for rendered in &objects.route {
+            if !handled.children.contains_key(&rendered.key.to_string()) {
+                let fact = applier.ensure(rendered, &Template::Restore).await?;
+                handled.children.insert(rendered.key.to_string(), child(&fact, ChildState::Applied));
+                facts.push((rendered.key.clone(), Some(fact)));
+            }
+        }
+        Ok(())
     }
 
     /// The render of what was handled: same stamp, recorded restart time.
@@ -226,14 +242,21 @@ impl SitePass<'_> {
     ) -> Result<(), PassError> {
         match retained {
             Retained::Ambiguous(text) => return Err(PassError::VolumeAmbiguous(text.clone())),
-            Retained::Releasing(volume) => return Err(PassError::VolumeReleasing(volume.clone())),
             Retained::One(volume) => self.reserve(volume).await?,
-            Retained::None => {}
+            // There may be a claim all the same, one that lost its label: that one is repaired.
+            Retained::Held(volume) if self.claim_is_gone().await? => return Err(PassError::VolumeHeld(volume.clone())),
+            Retained::Held(_) | Retained::None => {}
         }
         let fact = applier.ensure(&objects.claim, &Template::Roll).await?;
         // Its controller rewrites the claim: it has no version among the handled children.
         done.facts.push((objects.claim.key.clone(), Some(fact)));
         Ok(())
+    }
+
+    async fn claim_is_gone(&self) -> Result<bool, PassError> {
+        let kind = api_kind(&ChildKind::PersistentVolumeClaim);
+        let read = self.cluster.read_value(&kind, Some(&self.namespace()), &self.site.spec.id).await;
+        Ok(read.map_err(PassError::call("volume claim"))?.is_none())
     }
 
     async fn reserve(&self, volume: &VolumeFact) -> Result<(), PassError> {

@@ -21,7 +21,7 @@ use super::volumes::VolumeIndex;
 use crate::cluster::{CallError, Cluster, Precondition};
 use crate::domain::change::{self, changed_paths};
 use crate::domain::conditions::{self, Reason, Status};
-use crate::domain::site::{Handled, Site};
+use crate::domain::site::{Handled, Site, SiteStatus};
 use crate::domain::{labels, rules};
 use crate::engine::{Broken, Failure, Look, Moment, ObjectKey, Pass, Reconciler, Settled, asks_differently};
 use crate::settings::Settings;
@@ -81,7 +81,10 @@ impl Reconciler for SiteReconciler {
         if old.is_some_and(|old| !asks_differently(&old.metadata, &new.metadata)) {
             return;
         }
-        state.trigger = change::trigger(new);
+        let before = std::mem::replace(&mut state.trigger, change::trigger(new));
+        if old.is_none() || before != state.trigger {
+            state.bulk = look::of_bulk_run(old, new);
+        }
         state.labels = label_hash(&labels::site_labels(new));
         let violations = rules::violations(new);
         let text: Vec<String> =
@@ -189,7 +192,8 @@ impl Reconciler for SiteReconciler {
         // A cache task that has ended clears nothing any more.
         let _ = self.stale.send(key.clone());
         let (old, new) = (old.status.clone().unwrap_or_default(), new.status.clone().unwrap_or_default());
-        if (old.phase, &old.container_problems) != (new.phase, &new.container_problems) {
+        let of_pods = |status: &SiteStatus| (status.phase, status.all_steps_started, status.container_problems.clone());
+        if of_pods(&old) != of_pods(&new) {
             let event = state.last_pod.clone().unwrap_or_default();
             info!(
                 site = key.name(),
@@ -200,6 +204,11 @@ impl Reconciler for SiteReconciler {
                 "pod status written"
             );
         }
+    }
+
+    fn status_perhaps_written(&self, key: &ObjectKey) {
+        // As after a write: the watch tells what became of it, and nothing is written again then.
+        let _ = self.stale.send(key.clone());
     }
 
     fn broken_status(&self, broken: &Broken, moment: &Moment) -> Value {

@@ -30,6 +30,8 @@ pub struct SiteState {
     pub last_pod: Option<PodEvent>,
     /// What of the Site asks for work.
     pub trigger: Trigger,
+    /// The event that made the trigger what it is was one of a bulk run.
+    pub bulk: bool,
     /// Hash of the labels that every child must have.
     pub labels: u64,
     /// Rules that the Site breaks, as one text.

@@ -29,6 +29,8 @@ pub struct VolumeFact {
     pub claim: Option<(String, String)>,
     /// Whether the claim's uid is set: bound, or once bound.
     pub claim_uid: bool,
+    /// Its reclaim policy lets it go with its claim, or somebody is deleting it: nothing to keep.
+    pub goes: bool,
     /// What a claim must copy to bind it.
     pub form: Reattach,
 }
@@ -48,6 +50,8 @@ impl VolumeFact {
             phase: volume.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default(),
             claim: claim.and_then(|claim| Some((claim.namespace.clone()?, claim.name.clone()?))),
             claim_uid: claim.is_some_and(|claim| claim.uid.as_deref().is_some_and(|uid| !uid.is_empty())),
+            goes: meta.deletion_timestamp.is_some()
+                || spec.persistent_volume_reclaim_policy.as_deref().is_some_and(|policy| policy != "Retain"),
             form: Reattach {
                 volume_name: name.clone(),
                 storage_class: spec.storage_class_name.filter(|class| !class.is_empty()),
@@ -65,7 +69,10 @@ impl VolumeFact {
     }
 
     fn free(&self) -> bool {
-        matches!(self.phase.as_str(), "Released" | "Available")
+        match self.phase.as_str() {
+            "Released" => !self.goes,
+            phase => phase == "Available",
+        }
     }
 }
 
@@ -76,8 +83,9 @@ pub enum Retained {
     None,
     /// Exactly this one.
     One(Box<VolumeFact>),
-    /// This one, as soon as its controller has noticed that its claim is gone.
-    Releasing(String),
+    /// This one, as soon as it is released: it is bound to a claim of the Site's name. If that claim is gone, its
+    /// controller has not got to it yet, and a claim made now would get an empty volume.
+    Held(String),
     /// More than one could be it, or its own is bound to another claim: nothing is touched.
     Ambiguous(String),
 }
@@ -134,7 +142,7 @@ impl VolumeIndex {
             .collect();
         let label = labels::label_value(id);
         let mut candidates: Vec<&VolumeFact> = Vec::new();
-        let mut releasing = None;
+        let mut held = None;
         for (volume, _) in self.volumes.values() {
             let Some((claim_namespace, claim)) = &volume.claim else { continue };
             if claim_namespace != namespace {
@@ -149,9 +157,8 @@ impl VolumeIndex {
                 if ours || volume.id.is_none() {
                     candidates.push(volume);
                 }
-            } else if claim == id && volume.phase == "Bound" {
-                // The claim is gone, or we would not look for a volume: a fresh claim now would leave the data behind.
-                releasing = Some(volume.name.clone());
+            } else if claim == id && volume.phase == "Bound" && (ours || volume.id.is_none()) {
+                held = Some(volume.name.clone());
             } else if ours && claim != id {
                 return Retained::Ambiguous(format!(
                     "volume {} carries this Site's id and is {} to claim {claim}: nothing was touched; label or release it",
@@ -160,8 +167,11 @@ impl VolumeIndex {
                 ));
             }
         }
+        if let Some(name) = held {
+            return Retained::Held(name);
+        }
         match candidates[..] {
-            [] => releasing.map_or(Retained::None, Retained::Releasing),
+            [] => Retained::None,
             [one] => Retained::One(Box::new(one.clone())),
             _ => Retained::Ambiguous(format!(
                 "volumes {} could each be this Site's: nothing was touched; delete or relabel all but one",
@@ -217,6 +227,7 @@ mod tests {
             volume("pv", Some("fdb"), ("elsewhere", "fdb"), "Released"),
             volume("pv", Some("other"), ("sites", "pvc-ana"), "Released"),
             volume("pv", Some("other"), ("sites", "other"), "Released"),
+            VolumeFact { goes: true, ..volume("pv", Some("fdb"), ("sites", "fdb"), "Released") },
             VolumeFact { claim: None, ..volume("pv", Some("fdb"), ("", ""), "Available") },
         ] {
             assert_eq!(retained(vec![left.clone()]), Retained::None, "{left:?}");
@@ -224,9 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_is_still_bound_to_the_claim_that_went_is_waited_for() {
-        let bound = vec![volume("pv", Some("fdb"), ("sites", "fdb"), "Bound")];
-        assert_eq!(retained(bound), Retained::Releasing("pv".to_owned()));
+    fn a_volume_that_is_still_bound_to_a_claim_of_the_name_is_waited_for() {
+        for id in [Some("fdb"), None] {
+            assert_eq!(retained(vec![volume("pv", id, ("sites", "fdb"), "Bound")]), Retained::Held("pv".to_owned()));
+        }
+        assert_eq!(retained(vec![volume("pv", Some("other"), ("sites", "fdb"), "Bound")]), Retained::None);
     }
 
     #[test]

@@ -101,6 +101,16 @@ impl Metrics {
         self.0.kube_call.record(duration.as_secs_f64(), &labels);
     }
 
+    /// There is a watch of `kind`: its failures are counted from zero, so that the first one is seen as an increase.
+    pub fn watches(&self, kind: &str) {
+        self.0.watch_restarts.add(0, &[label("kind", kind)]);
+    }
+
+    /// There are actors of this name, see [`Self::watches`].
+    pub fn actors(&self, actor: &str) {
+        self.0.actor_restarts.add(0, &[label("actor", actor)]);
+    }
+
     /// A watch of `kind` failed and began again.
     pub fn watch_restart(&self, kind: &str) {
         self.0.watch_restarts.add(1, &[label("kind", kind)]);
@@ -172,6 +182,17 @@ fn whole(count: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_counted_from_zero() {
+        let metrics = Metrics::new().unwrap();
+        metrics.watches("Pod");
+        metrics.actors("object");
+        let text = metrics.render();
+        for line in ["watch_restarts_total{kind=\"Pod\"} 0", "actor_restarts_total{actor=\"object\"} 0"] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
 
     #[test]
     fn names_are_exposed_as_written() {

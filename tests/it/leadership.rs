@@ -1,7 +1,5 @@
 //! Of several operators one works: the one that holds the Lease. Another takes over when it ends, dies or sleeps.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -101,43 +99,47 @@ async fn leadership_after_a_kill_another_takes_over_when_the_lease_expires() {
     world.end().await;
 }
 
+/// Each sleeps in the middle of its work and wakes while the other one holds the Lease.
 #[tokio::test]
-async fn leadership_who_slept_writes_nothing_after_it_wakes() {
+async fn leadership_who_slept_writes_nothing_before_it_leads_again() {
     let lab = Lab::get().await;
-    let Some(audit) = audit(lab, "leadership_who_slept_writes_nothing_after_it_wakes") else { return };
+    let Some(audit) = audit(lab, "leadership_who_slept_writes_nothing_before_it_leads_again") else { return };
     let world = World::on(lab, "leadership-sleep").await;
     let (first, second) = pair(&world).await;
     let ids: Vec<String> = (0..30).map(|number| format!("s-{number}")).collect();
     for id in &ids {
         world.site(id, json!({"configuration": {"enabled": false}})).await;
     }
-    // In the middle of its work.
-    eventually("some of it is done", SOON, || async {
-        !world.api.list("StatefulSet", &world.namespace, "").await.is_empty()
-    })
-    .await;
     first.pause();
-    for id in &ids {
-        world.wait_ready(id).await;
+    let more: Vec<String> = (30..60).map(|number| format!("s-{number}")).collect();
+    for id in &more {
+        world.site(id, json!({"configuration": {"enabled": false}})).await;
     }
     wait_holder(&world, &second).await;
+    second.pause();
+    let done = world.api.list("StatefulSet", &world.namespace, "").await.len();
+    assert!(done < ids.len() + more.len(), "there is work left");
+
+    // There is work for the first one, and the second one does not do it, but it holds the Lease.
     let mark = audit.mark();
     first.resume();
-    world.edit_site(&ids[0], share("bo")).await;
-    world.wait_ready(&ids[0]).await;
-    eventually("it knows that it lost", Duration::from_secs(15), || async { first.metric("leader", &[]).await < 0.5 })
-        .await;
+    wait_holder(&world, &first).await;
+    for id in ids.iter().chain(&more) {
+        world.wait_ready(id).await;
+    }
+    let again = *leases(&world, &first.agent()).iter().find(|at| **at > leases(&world, &second.agent())[0]).unwrap();
+    let calls = written(&world, mark, &first).accepted();
+    assert!(calls.count() > 0, "it did the rest");
+    let early = calls.filter(|call| call.at < again);
+    assert_eq!(early.count(), 0, "before it led again:\n{}", early.describe());
+
+    let mark = audit.mark();
+    second.resume();
+    eventually("it knows that it lost", SOON, || async { second.metric("leader", &[]).await < 0.5 }).await;
     world.edit_site(&ids[1], share("bo")).await;
     world.wait_ready(&ids[1]).await;
-    assert!(written(&world, mark, &second).count() > 0);
-    let calls = written(&world, mark, &first).accepted();
+    assert!(written(&world, mark, &first).count() > 0);
+    let calls = written(&world, mark, &second).accepted();
     assert_eq!(calls.count(), 0, "{}", calls.describe());
-    assert_eq!(holder(&world).await, second.agent());
-    // It is a standby now, and can lead again.
-    second.stop().await;
-    wait_holder(&world, &first).await;
-    world.edit_site(&ids[2], share("bo")).await;
-    world.wait_ready(&ids[2]).await;
-    first.stop().await;
     world.end().await;
 }

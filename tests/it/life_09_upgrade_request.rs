@@ -99,12 +99,15 @@ async fn life_09_an_archived_site_is_rendered_and_stays_at_zero() {
     world.end().await;
 }
 
-/// The Sites of the bulk run that are still to be done.
-async fn waiting(world: &World) -> Vec<String> {
+/// The Sites of the bulk run that are still to be done, by number.
+async fn waiting(world: &World) -> Vec<usize> {
     let sites = world.api.list("Site", &world.namespace, "").await;
     let bulk = sites.iter().filter(|site| site["metadata"]["annotations"][REQUEST] == "run-1");
     let waiting = bulk.filter(|site| site["status"]["handled"]["upgrade_request"] != "run-1");
-    waiting.map(|site| site["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    let number = |site: &Value| site["metadata"]["name"].as_str().unwrap()[2..].parse().unwrap();
+    let mut waiting: Vec<usize> = waiting.map(number).collect();
+    waiting.sort_unstable();
+    waiting
 }
 
 #[tokio::test]
@@ -136,7 +139,7 @@ async fn life_09_a_bulk_run_stands_behind_what_people_do() {
     assert!(waiting(&world).await.len() > SITES / 3, "a new Site overtakes the run");
 
     // So does an edit, even of a Site that stands in the run's queue.
-    let queued = waiting(&world).await.pop().unwrap();
+    let queued = format!("s-{}", waiting(&world).await.pop().unwrap());
     world.edit_site(&queued, json!({"spec": {"configuration": {"share": {"view_users": ["bo"]}}}})).await;
     world.wait_ready(&queued).await;
     let left = waiting(&world).await.len();

@@ -151,7 +151,12 @@ async fn life_10_each_write_is_one_line() {
     world.site("told", json!({})).await;
     world.wait_ready("told").await;
     wait_shown(&world, "told", "Running", &[]).await;
-    let before = lines(&operator, "told").len();
+    // The server has the status a moment before the operator tells of it.
+    let before = eventually("that it runs is told", SOON, || async {
+        let running = |line: &Value| field(line, "phase").is_some_and(|phase| phase == "Running");
+        lines(&operator, "told").iter().position(running).map(|place| place + 1)
+    })
+    .await;
     let container = containers(&world, "told").await.remove(0);
     world.show("told", "crash").await;
     wait_shown(&world, "told", "Pending", &[format!("{container} waiting CrashLoopBackOff")]).await;

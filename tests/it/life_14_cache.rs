@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{Redis, SOON, World, eventually};
+use crate::support::{Act, FaultProxy, Match, Redis, SOON, Start, Times, World, eventually};
 
 /// The answer to an inline command, such as `:1` for `EXISTS` of a key that is there.
 async fn ask(redis: &Redis, command: &str) -> String {
@@ -112,5 +112,26 @@ async fn life_14_a_redis_that_is_down_is_said_and_fails_nothing() {
     .await;
     assert_eq!(operator.logs_with("the cache is down").len(), 1, "once, not for each write");
     operator.stop().await;
+    world.end().await;
+}
+
+/// The status is written and the operator never hears of it: the pages must not stay as they were.
+#[tokio::test]
+async fn life_14_a_lost_answer_leaves_no_old_page() {
+    let redis = Redis::start().await;
+    let mut world = World::new("life-14-lost").await;
+    world.with_redis(&redis);
+    let proxy = FaultProxy::start(world.lab()).await;
+    let kubeconfig = Some(proxy.kubeconfig(&world).await);
+    let _operator = world.start_operator_with(Start { kubeconfig, ..Start::default() }).await;
+    world.site("one", json!({})).await;
+    running(&world, "one").await;
+    let ours = keys_of(&world, "one");
+    set(&redis, &ours).await;
+    let lost = proxy.fault(Match::on("patch", "sites").subresource("status"), Act::LoseAnswer, Times::Count(1));
+    world.show("one", "crash").await;
+    world.wait_phase("one", "Pending").await;
+    eventually("its keys are gone", SOON, || async { left(&redis, &ours).await.is_empty() }).await;
+    assert_eq!(proxy.hits(lost), 1);
     world.end().await;
 }
