@@ -46,8 +46,8 @@ async fn made_in_order(mode: Value, route: &[&str]) {
     }
     world.audit_is_complete().await;
     let created = world.calls(mark).of_passes().filter(|call| call.verb == "create");
-    let made: Vec<_> = created.0.iter().map(|call| (call.resource.clone(), call.name.clone())).collect();
-    assert_eq!(made, expected, "{}", created.describe());
+    let calls: Vec<_> = created.0.iter().map(|call| (call.resource.clone(), call.name.clone())).collect();
+    assert_eq!(calls, expected, "{}", created.describe());
     assert!(created.0.iter().all(|call| call.code == 201), "{}", created.describe());
     world.end().await;
 }

@@ -95,12 +95,13 @@ async fn life_03_failed_calls_change_the_template_once() {
     let operator = world.start_operator_with(start).await;
     world.site("plain", json!({})).await;
     world.running(&operator, "plain").await;
+    let first = generation(&world.stateful_set("plain").await);
     for (number, (what, calls, act)) in obstacles().into_iter().enumerate() {
         let before = world.stateful_set("plain").await;
         let rule = proxy.fault(calls, act, Times::Count(1));
         let owner = format!("owner-{number}");
         world.edit_site("plain", new_owner(&owner)).await;
-        world.running(&operator, "plain").await;
+        world.wait_ready("plain").await;
         assert_eq!(proxy.hits(rule), 1, "{what}");
         let after = world.stateful_set("plain").await;
         assert_eq!(after["metadata"]["labels"][OWNER], owner, "{what}");
@@ -108,6 +109,12 @@ async fn life_03_failed_calls_change_the_template_once() {
         assert_eq!(generation(&after), generation(&before) + 1, "{what}: the template changes once");
         assert_eq!(world.ingresses("plain").await[0]["metadata"]["labels"][OWNER], owner, "{what}");
     }
+    world.running(&operator, "plain").await;
+    assert_eq!(
+        generation(&world.stateful_set("plain").await),
+        first + i64::try_from(obstacles().len()).unwrap(),
+        "and stays as it is"
+    );
     world.end().await;
 }
 
@@ -136,15 +143,16 @@ async fn life_03_a_killed_operator_changes_the_template_once() {
     let mut operator: Operator = world.start_operator_with(start.clone()).await;
     world.site("plain", json!({})).await;
     world.running(&operator, "plain").await;
+    let first = generation(&world.stateful_set("plain").await);
     for (number, (what, calls, act)) in deaths().into_iter().enumerate() {
         let before = world.stateful_set("plain").await;
         let rule = proxy.fault(calls, act, Times::Count(1));
         let owner = format!("owner-{number}");
         world.edit_site("plain", new_owner(&owner)).await;
-        eventually(&format!("{what}"), SOON, || async { proxy.hits(rule) == 1 }).await;
+        eventually(what, SOON, || async { proxy.hits(rule) == 1 }).await;
         operator.kill();
         operator = world.start_operator_with(start.clone()).await;
-        world.running(&operator, "plain").await;
+        world.wait_ready("plain").await;
         let after = world.stateful_set("plain").await;
         assert_eq!(after["metadata"]["labels"][OWNER], owner, "{what}");
         assert_ne!(stamp(&after), stamp(&before), "{what}");
@@ -152,6 +160,12 @@ async fn life_03_a_killed_operator_changes_the_template_once() {
         assert_eq!(world.ingresses("plain").await[0]["metadata"]["labels"][OWNER], owner, "{what}");
         assert_eq!(world.secret("plain-oauth2").await["metadata"]["labels"][OWNER], owner, "{what}");
     }
+    world.running(&operator, "plain").await;
+    assert_eq!(
+        generation(&world.stateful_set("plain").await),
+        first + i64::try_from(deaths().len()).unwrap(),
+        "and stays as it is"
+    );
     world.end().await;
 }
 

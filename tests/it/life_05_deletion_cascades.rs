@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::support::api::name_of;
 use crate::support::belongings::{before_the_route, gateway_mode};
-use crate::support::world::CASCADE;
 use crate::support::{Lab, SOON, Start, World, eventually};
 
 async fn deleted_with(settings: Value, propagation: &str) {
@@ -67,53 +66,6 @@ async fn life_05_deletion_in_the_foreground_makes_nothing_again() {
     deleted_with(json!({}), "Foreground").await;
 }
 
-async fn delete_all(world: &World) {
-    let path = format!("/apis/sites.ecmwf.int/v1/namespaces/{}/sites", world.namespace);
-    world.api.send("DELETE", &path, "application/json", &Value::Null).await.unwrap();
-}
-
-async fn wait_nothing_left(world: &World) {
-    eventually("nothing is left", CASCADE * 2, || async {
-        let mut left = Vec::new();
-        for kind in ["Site", "Secret", "ConfigMap", "PersistentVolumeClaim", "StatefulSet", "Service", "Ingress", "Pod"]
-        {
-            let selector = if kind == "Site" { "" } else { "sites.ecmwf.int/id" };
-            let count = world.api.list(kind, &world.namespace, selector).await.len();
-            if count > 0 {
-                left.push(format!("{count} {kind}"));
-            }
-        }
-        if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn life_05_two_hundred_sites_deleted_at_once_leave_nothing() {
-    let lab = Lab::get().await;
-    let Some(audit) = lab.audit_or_skip("life_05_two_hundred_sites_deleted_at_once") else { return };
-    let world = World::new("life-05-many").await;
-    let operator = world.start_operator().await;
-    world.crowd(&operator, 200).await;
-
-    let mark = audit.mark();
-    delete_all(&world).await;
-    wait_nothing_left(&world).await;
-    eventually("the operator has forgotten every Site", SOON, || async {
-        let list = operator.get("/debug/sites").await;
-        if list.as_array().is_some_and(Vec::is_empty) { Ok(()) } else { Err(list.to_string()) }
-    })
-    .await;
-    world.audit_is_complete().await;
-    let writes = world.calls(mark).of_passes().writes();
-    let posts = writes.clone().filter(|call| call.verb == "create");
-    assert_eq!(posts.count(), 0, "{}", posts.describe());
-    let accepted = writes.accepted();
-    assert_eq!(accepted.count(), 0, "{}", accepted.describe());
-    wait_nothing_left(&world).await;
-    world.end().await;
-}
-
 /// Deleted while their objects are being made: what a pass still makes is collected too.
 #[tokio::test]
 async fn life_05_sites_deleted_while_being_created_leave_nothing() {
@@ -124,13 +76,9 @@ async fn life_05_sites_deleted_while_being_created_leave_nothing() {
     for number in 0..20 {
         world.site(&format!("young{number}"), json!({})).await;
     }
-    delete_all(&world).await;
-    wait_nothing_left(&world).await;
-    eventually("the operator has forgotten every Site", SOON, || async {
-        let list = operator.get("/debug/sites").await;
-        if list.as_array().is_some_and(Vec::is_empty) { Ok(()) } else { Err(list.to_string()) }
-    })
-    .await;
+    world.delete_all_sites().await;
+    world.wait_nothing_left().await;
+    operator.forgets_all().await;
     let mark = audit.mark();
     // A Site that comes later is served as ever, and its arrival shows that what came before has been dealt with.
     world.site("plain", json!({})).await;

@@ -7,28 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::api::name_of;
-use crate::support::audit::Mark;
 use crate::support::belongings::{before_the_route, generation, uid};
 use crate::support::{Act, FaultProxy, Lab, Match, SOON, Start, Times, World, eventually};
-
-/// Every StatefulSet's generation and every pod's uid: equal before and after means that nothing was restarted.
-async fn workloads(world: &World) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    for set in world.api.list("StatefulSet", &world.namespace, "").await {
-        all.insert(format!("StatefulSet/{}", name_of(&set)), generation(&set).to_string());
-    }
-    for pod in world.api.list("Pod", &world.namespace, "").await {
-        all.insert(format!("Pod/{}", name_of(&pod)), uid(&pod).to_owned());
-    }
-    all
-}
-
-/// Fails if an operator has asked for more than watches, first lists and its Lease since `mark`.
-async fn assert_costs_nothing(world: &World, mark: Mark, what: &str) {
-    world.audit_is_complete().await;
-    let calls = world.calls(mark).of_passes();
-    assert_eq!(calls.count(), 0, "{what}\n{}", calls.describe());
-}
 
 /// Sites of every sort: a start, after a stop as after a kill, costs not one read and not one write.
 #[tokio::test]
@@ -65,7 +45,7 @@ async fn life_08_a_restart_costs_nothing_whatever_the_sites_are_like() {
         .await;
         world.settled(&operator, id).await;
     }
-    let before = workloads(&world).await;
+    let before = world.workloads().await;
 
     operator.stop().await;
     let mark = audit.mark();
@@ -73,7 +53,7 @@ async fn life_08_a_restart_costs_nothing_whatever_the_sites_are_like() {
     for id in sites {
         world.settled(&operator, id).await;
     }
-    assert_costs_nothing(&world, mark, "a start after a stop").await;
+    world.assert_costs_nothing(mark, "a start after a stop").await;
 
     operator.kill();
     let mark = audit.mark();
@@ -85,29 +65,8 @@ async fn life_08_a_restart_costs_nothing_whatever_the_sites_are_like() {
     for id in sites {
         world.settled(&operator, id).await;
     }
-    assert_costs_nothing(&world, mark, "a start after a kill").await;
-    assert_eq!(workloads(&world).await, before);
-    world.end().await;
-}
-
-#[tokio::test]
-async fn life_08_two_hundred_sites_a_restart_costs_nothing() {
-    let lab = Lab::get().await;
-    let Some(audit) = lab.audit_or_skip("life_08_two_hundred_sites") else { return };
-    let world = World::new("life-08-many").await;
-    let operator = world.start_operator().await;
-    let ids = world.crowd(&operator, 200).await;
-    let before = workloads(&world).await;
-    assert_eq!(before.len(), 400, "a StatefulSet and a pod each");
-    operator.stop().await;
-
-    let mark = audit.mark();
-    let operator = world.start_operator().await;
-    for id in &ids {
-        world.settled(&operator, id).await;
-    }
-    assert_costs_nothing(&world, mark, "a start with 200 Sites").await;
-    assert_eq!(workloads(&world).await, before);
+    world.assert_costs_nothing(mark, "a start after a kill").await;
+    assert_eq!(world.workloads().await, before);
     world.end().await;
 }
 
@@ -151,7 +110,7 @@ async fn life_08_a_create_is_finished_after_a_kill() {
         operator.kill();
         let before = made(&world, &id).await;
         operator = world.start_operator_with(start.clone()).await;
-        let site = world.running(&operator, &id).await;
+        let site = world.wait_ready(&id).await;
         let after = made(&world, &id).await;
         assert_eq!(after.len(), 8, "killed {what}: {after:?}");
         for (object, uid) in &before {
@@ -160,6 +119,11 @@ async fn life_08_a_create_is_finished_after_a_kill() {
         assert_eq!(generation(&world.stateful_set(&id).await), 1, "killed {what}: one template");
         let children = site["status"]["handled"]["children"].as_object().unwrap();
         assert_eq!(children.len(), 7, "killed {what}: all but the claim are on record: {children:?}");
+    }
+    for number in 0..deaths().len() {
+        let id = format!("site{number}");
+        world.running(&operator, &id).await;
+        assert_eq!(generation(&world.stateful_set(&id).await), 1);
     }
     world.end().await;
 }

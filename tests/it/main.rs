@@ -19,6 +19,7 @@ mod life_02_what_triggers_work;
 mod life_03_a_change_restarts_once;
 mod life_04_archived_sites;
 mod life_05_deletion_cascades;
+mod life_05_life_08_two_hundred_sites;
 mod life_06_upgrade;
 mod life_07_route_conflicts;
 mod life_08_operator_restart;

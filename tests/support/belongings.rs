@@ -1,11 +1,12 @@
 //! What a Site has in the cluster, and when an operator has nothing left to do for it. The list is the tests' own.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::api::{kind_of, name_of};
+use super::api::{SITE_KINDS, kind_of, name_of};
 use super::audit::Mark;
 use super::operator::Operator;
 use super::wait::{SOON, eventually};
@@ -132,6 +133,47 @@ impl World {
         ids
     }
 
+    /// Every StatefulSet's generation and every pod's uid: equal before and after means that nothing was restarted.
+    pub async fn workloads(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for set in self.api.list("StatefulSet", &self.namespace, "").await {
+            all.insert(format!("StatefulSet/{}", name_of(&set)), generation(&set).to_string());
+        }
+        for pod in self.api.list("Pod", &self.namespace, "").await {
+            all.insert(format!("Pod/{}", name_of(&pod)), uid(&pod).to_owned());
+        }
+        all
+    }
+
+    /// Fails if an operator has asked for more than watches, first lists and its Lease since `mark`.
+    pub async fn assert_costs_nothing(&self, mark: Mark, what: &str) {
+        self.audit_is_complete().await;
+        let calls = self.calls(mark).of_passes();
+        assert_eq!(calls.count(), 0, "{what}\n{}", calls.describe());
+    }
+
+    /// Deletes every Site with one request.
+    pub async fn delete_all_sites(&self) {
+        let path = format!("/apis/sites.ecmwf.int/v1/namespaces/{}/sites", self.namespace);
+        self.api.send("DELETE", &path, "application/json", &Value::Null).await.expect("the Sites are deleted");
+    }
+
+    /// Waits until there is no Site and nothing that carried the label of one, volumes excepted.
+    pub async fn wait_nothing_left(&self) {
+        eventually("nothing is left", CASCADE * 2, || async {
+            let mut left = Vec::new();
+            for kind in SITE_KINDS.iter().copied().chain(["Site"]).filter(|kind| *kind != "PersistentVolume") {
+                let selector = if kind == "Site" { "" } else { super::world::ID_LABEL };
+                let count = self.api.list(kind, &self.namespace, selector).await.len();
+                if count > 0 {
+                    left.push(format!("{count} {kind}"));
+                }
+            }
+            if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
+        })
+        .await;
+    }
+
     /// Waits until the garbage collector removes what belongs to a deleted Site. No operator may run yet.
     pub async fn cascade_works(&self) {
         let site = self.site("cascade-probe", json!({})).await;
@@ -160,5 +202,16 @@ impl World {
         })
         .await;
         audit.mark()
+    }
+}
+
+impl Operator {
+    /// Waits until it looks after no Site any more.
+    pub async fn forgets_all(&self) {
+        eventually("the operator has forgotten every Site", SOON, || async {
+            let told = self.get("/debug/sites").await;
+            if told["objects"].as_array().is_some_and(Vec::is_empty) { Ok(()) } else { Err(told.to_string()) }
+        })
+        .await;
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-/// Enough for anything that takes seconds on an idle machine, with other tests beside it.
-pub const SOON: Duration = Duration::from_secs(30);
+/// Enough for anything that takes seconds on an idle machine, with other tests beside it on a busy one.
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// What a look at the world may say: it is so (perhaps with a value), or not yet (perhaps with a reason).
 pub trait Look {
