@@ -140,14 +140,7 @@ impl Reconciler for SiteReconciler {
                     let delay = self.label_delay(applied.how == How::Created, moment.random);
                     state.volume_due = Some(moment.now + delay);
                 }
-                for (key, fact) in &applied.facts {
-                    match fact {
-                        Some(fact) => state.wrote(key, fact),
-                        None => {
-                            state.children.remove(key);
-                        }
-                    }
-                }
+                state.learned(&applied.facts);
                 state.handled = Some(Arc::new(applied.handled));
                 state.unsaved = true;
                 state.outcome = Outcome::Done;
@@ -170,6 +163,7 @@ impl Reconciler for SiteReconciler {
                 };
             }
         }
+        state.buried.clear();
     }
 
     fn status(&self, site: &Site, state: &SiteState, moment: &Moment) -> Option<Value> {
