@@ -50,6 +50,9 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
         return Look::work(class_of_change(site), Work::Full);
     }
     let broken = to_repair(site, state, handled, expansion);
+    if lost_beside_adopted(state, handled, &broken) {
+        return Look::work(Class::Fact, Work::Full);
+    }
     if !broken.is_empty() {
         return Look::work(Class::Fact, Work::Repair(broken));
     }
@@ -113,6 +116,13 @@ fn to_repair(site: &Site, state: &SiteState, handled: &Handled, expansion: bool)
     }
     keys.extend(stray_routes(state, handled, uid));
     keys
+}
+
+/// An object is missing among ones that were taken over as they were: ours alone would not fit theirs (other ports,
+/// volumes, files), so everything is rendered.
+fn lost_beside_adopted(state: &SiteState, handled: &Handled, broken: &[ChildKey]) -> bool {
+    let lost = |key: &ChildKey| key.kind != ChildKind::PersistentVolumeClaim && !state.children.contains_key(key);
+    broken.iter().any(lost) && handled.children.values().any(|child| child.state == ChildState::Adopted)
 }
 
 fn content_differs(fact: &ChildFact, child: &Child) -> bool {

@@ -7,3 +7,6 @@ mod support;
 mod lab_selftest;
 mod render_nginx;
 mod takeover_adoption;
+mod takeover_later_edit;
+mod takeover_volume;
+mod takeover_without_record;
