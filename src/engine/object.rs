@@ -189,7 +189,11 @@ impl<R: Reconciler> ObjectState<R> {
                 let effects = self.machine.gone();
                 self.run(myself, effects);
                 self.abort_pass();
-                self.broken = Some(broken);
+                if self.broken.as_ref() != Some(&broken) {
+                    error!(key = %self.key, error = broken.error, "object cannot be decoded");
+                    self.broken_written = None;
+                    self.broken = Some(broken);
+                }
                 self.pump_status(myself);
             }
             ObjectMessage::Gone => {

@@ -151,7 +151,7 @@ pub struct Pass<R: Reconciler> {
 }
 
 /// An object that cannot be decoded, as far as it is known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// `metadata.uid`.
     pub uid: String,

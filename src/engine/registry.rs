@@ -205,7 +205,6 @@ impl<R: Reconciler> RegistryState<R> {
             WatchEvent::Broken { namespace, name, uid, generation, error, .. } => {
                 let key = ObjectKey::new(namespace.as_deref().unwrap_or_default(), &name);
                 self.context.reconciler.indexed(&key, None);
-                error!(key = %key, %error, "object cannot be decoded");
                 self.mark(&key, true, true);
                 self.tell(myself, &key, ObjectMessage::Broken(Broken { uid, generation, error })).await;
             }

@@ -40,7 +40,7 @@ pub struct OldPod {
 /// What is wanted now.
 #[must_use]
 pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bool, now: Instant) -> Look<Work> {
-    if site.metadata.deletion_timestamp.is_some() || state.violations.is_some() {
+    if site.metadata.deletion_timestamp.is_some() || state.refusal().is_some() {
         return Look::nothing();
     }
     let Some(handled) = state.handled.as_deref() else {

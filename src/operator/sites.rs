@@ -21,7 +21,7 @@ use super::volumes::VolumeIndex;
 use crate::cluster::{CallError, Cluster, Precondition};
 use crate::domain::change::{self, changed_paths};
 use crate::domain::conditions::{self, Reason, Status};
-use crate::domain::site::{Handled, Site};
+use crate::domain::site::{Handled, Site, SiteStatus};
 use crate::domain::{labels, rules};
 use crate::engine::{Broken, Failure, Look, Moment, ObjectKey, Pass, Reconciler, Settled};
 use crate::settings::Settings;
@@ -78,15 +78,9 @@ impl Reconciler for SiteReconciler {
         }
         state.trigger = change::trigger(new);
         state.labels = label_hash(&labels::site_labels(new));
-        let violations = rules::violations(new);
-        let text: Vec<String> =
-            violations.iter().map(|violation| format!("{}: {}", violation.field, violation.message)).collect();
-        let text = (!text.is_empty()).then(|| text.join("; "));
-        if text.is_some() && text != state.violations {
-            error!(site = new.spec.id, violations = text.as_deref(), "Site breaks a rule");
-        }
-        state.violations = text;
+        state.violations = as_text(&rules::violations(new));
         let recorded = new.status.as_ref().and_then(|status| status.handled.as_ref());
+        state.violations_of_new = if recorded.is_some() { None } else { as_text(&rules::violations_of_new(new)) };
         state.take_record(recorded.map(|recorded| in_present_form(new, recorded)));
     }
 
@@ -174,6 +168,12 @@ impl Reconciler for SiteReconciler {
         // A cache task that has ended clears nothing any more.
         let _ = self.stale.send(key.clone());
         let (old, new) = (old.status.clone().unwrap_or_default(), new.status.clone().unwrap_or_default());
+        let told = |status: &SiteStatus| {
+            conditions::find(&status.conditions, conditions::READY).map(|ready| ready.message.clone())
+        };
+        if let Some(violations) = state.refusal().filter(|_| told(&old) != told(&new)) {
+            error!(site = key.name(), violations, "Site breaks a rule");
+        }
         if (old.phase, &old.container_problems) != (new.phase, &new.container_problems) {
             let event = state.last_pod.clone().unwrap_or_default();
             info!(
@@ -222,7 +222,7 @@ impl Reconciler for SiteReconciler {
             "trigger": {"digest": state.trigger.digest, "upgrade_request": state.trigger.upgrade_request},
             "handled": state.handled.as_deref(),
             "outcome": format!("{:?}", state.outcome),
-            "violations": state.violations,
+            "violations": state.refusal(),
             "children": children,
             "claim": state.claim.as_ref().map(|claim| json!({"bound": claim.bound, "volume": claim.volume, "request": claim.request})),
             "stateful_set": state.stateful_set.as_ref().map(|set| json!({
@@ -306,6 +306,12 @@ fn log_changes(old: &Site, new: &Site) {
     for change in &changes {
         debug!(site = new.spec.id, path = change.path, old = change.old, new = change.new, "changed value");
     }
+}
+
+/// Broken rules in one line.
+fn as_text(violations: &[rules::Violation]) -> Option<String> {
+    let all: Vec<String> = violations.iter().map(rules::Violation::to_string).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// A record in the digest form of an older release, whose Site has not changed, is carried over.

@@ -32,6 +32,8 @@ pub struct SiteState {
     pub labels: u64,
     /// Rules that the Site breaks, as one text.
     pub violations: Option<String>,
+    /// The same, with the rules that bind new Sites only; not known of a Site that has a record.
+    pub violations_of_new: Option<String>,
     /// The durable record: of the status, or newer, of the last pass.
     pub handled: Option<Arc<Handled>>,
     /// A pass has made a newer record than the status has.
@@ -95,6 +97,14 @@ pub struct Written {
 }
 
 impl SiteState {
+    /// The rules that keep the Site from being worked on. A Site without a record and without any object is new:
+    /// nothing of an older platform depends on it.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        let new = self.handled.is_none() && self.children.is_empty();
+        self.violations.as_deref().or_else(|| self.violations_of_new.as_deref().filter(|_| new))
+    }
+
     /// Folds a fact. Returns whether it says anything new.
     pub fn fold(&mut self, fact: Fact) -> bool {
         match fact {
