@@ -97,31 +97,59 @@ pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String>
 }
 
 fn described(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
-    let message = without_value(&error.inner().to_string());
+    let path = error.path().to_string();
+    let message = error.inner().to_string();
+    // A type that decodes itself may name the place already.
+    let message = message.strip_prefix(&format!("{path}: ")).unwrap_or(&message);
+    let message = without_value(message);
     // The place in the text says nothing to people who never see the text.
     let message = message.rfind(" at line ").map_or(message.as_str(), |at| &message[..at]);
-    format!("{}: {message}", error.path())
+    match message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        Some(field) if path == "." => format!("{field}: is required"),
+        Some(field) => format!("{path}.{field}: is required"),
+        None => format!("{path}: {message}"),
+    }
 }
 
 /// serde's message without what was found: `invalid type: string "x", expected u32` becomes
-/// `invalid type: string, expected u32`. Messages of unknown form are replaced as a whole.
+/// `invalid type: string, expected a whole number of 0 or more`. Messages of unknown form are replaced as a whole.
 fn without_value(message: &str) -> String {
-    let found = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant", "unknown field"];
-    if message.starts_with("missing field ") || message.starts_with("duplicate field ") {
+    const FOUND: [&str; 5] =
+        ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant", "unknown field"];
+    // What a message says whose author took care to leave the value out.
+    const AS_THEY_ARE: [&str; 6] = [
+        "missing field ",
+        "duplicate field ",
+        "EOF",
+        "expected value at",
+        "expected a Kubernetes quantity",
+        "not of the expected type",
+    ];
+    if AS_THEY_ARE.iter().any(|start| message.starts_with(start)) {
         return message.to_owned();
     }
-    if let Some(start) = found.iter().find(|start| message.starts_with(**start))
-        && let Some(at) = message.rfind(", expected ")
+    if let Some(start) = FOUND.iter().find(|start| message.starts_with(**start))
+        && let Some((what, expected)) = message[start.len()..].rsplit_once(", expected ")
     {
-        let what = message[start.len()..at].split(['"', '`']).next().unwrap_or_default();
+        let what = what.split(['"', '`']).next().unwrap_or_default();
         let what: String = what.chars().take_while(|c| c.is_ascii_alphabetic() || *c == ' ').collect();
-        return format!("{}{}{}", start.trim_end(), if what.trim().is_empty() { "" } else { " " }, what.trim())
-            + &message[at..];
-    }
-    if message.starts_with("EOF") || message.starts_with("expected value at") {
-        return message.to_owned();
+        let gap = if what.trim().is_empty() { "" } else { " " };
+        return format!("{}{gap}{}, expected {}", start.trim_end(), what.trim(), plainly(expected));
     }
     "not in the expected form".to_owned()
+}
+
+/// What people call the types of this program.
+fn plainly(expected: &str) -> &str {
+    let end = expected.find(" at line ").unwrap_or(expected.len());
+    match &expected[..end] {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        text if text.starts_with("struct ") => "a map of fields",
+        _ => expected,
+    }
 }
 
 #[cfg(test)]
@@ -134,10 +162,20 @@ mod tests {
     #[test]
     fn values_stay_out_of_messages() {
         let cases = [
-            (r#"invalid type: string "s3cret-marker", expected u32"#, "invalid type: string, expected u32"),
+            (
+                r#"invalid type: string "s3cret-marker", expected u32"#,
+                "invalid type: string, expected a whole number of 0 or more",
+            ),
             ("invalid type: integer `12345678`, expected a string", "invalid type: integer, expected a string"),
             ("unknown variant `s3cret`, expected `a` or `b`", "unknown variant, expected `a` or `b`"),
-            (r#"invalid type: string "a, expected b", expected u32"#, "invalid type: string, expected u32"),
+            (
+                r#"invalid type: string "a, expected b", expected u32"#,
+                "invalid type: string, expected a whole number of 0 or more",
+            ),
+            (
+                "invalid type: null, expected struct Share at line 1 column 3",
+                "invalid type: null, expected a map of fields",
+            ),
             ("missing field `spec`", "missing field `spec`"),
             ("failed to parse s3cret as a date", "not in the expected form"),
         ];
@@ -150,6 +188,28 @@ mod tests {
     fn an_answer_names_the_place() {
         let error = from_bytes::<ConfigMap>(br#"{"data": {"a": 3}}"#).unwrap_err();
         assert_eq!(error, "data.a: invalid type: integer, expected a string");
+    }
+
+    #[test]
+    fn a_type_that_names_the_place_itself_is_not_told_twice() {
+        #[derive(Debug)]
+        struct Odd;
+        impl<'de> Deserialize<'de> for Odd {
+            fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+                Err(serde::de::Error::custom(r#"a[0]: invalid type: string "s3cret", expected u32"#))
+            }
+        }
+        #[derive(Debug, Deserialize)]
+        struct Whole {
+            #[serde(rename = "a")]
+            _a: Vec<Odd>,
+            #[serde(rename = "b")]
+            _b: u8,
+        }
+        let error = from_bytes::<Whole>(br#"{"a": [1], "b": 2}"#).unwrap_err();
+        assert_eq!(error, "a[0]: invalid type: string, expected a whole number of 0 or more");
+        let error = from_bytes::<Whole>(br#"{"a": []}"#).unwrap_err();
+        assert_eq!(error, "b: is required");
     }
 
     #[test]

@@ -20,15 +20,6 @@ use crate::domain::site::Site;
 /// Times that an object is read again because it changed between read and write.
 const MOST_ROUNDS: usize = 4;
 
-/// Where the template's restart time comes from, when the live template does not carry the wanted stamp.
-#[derive(Clone, Debug)]
-pub enum Template {
-    /// A qualifying change: the rendered time.
-    Roll,
-    /// A repair: the time that was recorded, so that nothing restarts twice for one change.
-    Restore,
-}
-
 /// Applies the objects of one Site in one pass.
 pub struct Applier<'a> {
     /// The client.
@@ -62,7 +53,7 @@ impl<'a> Applier<'a> {
     }
 
     /// Makes the live object equal its render. Answers with the metadata that it has then.
-    pub async fn ensure(&mut self, rendered: &Rendered, template: &Template) -> Result<ChildFact, PassError> {
+    pub async fn ensure(&mut self, rendered: &Rendered) -> Result<ChildFact, PassError> {
         match self.state.children.get(&rendered.key) {
             Some(fact) if fact.terminating => return Err(PassError::Terminating(rendered.key.clone())),
             Some(fact) if self.written_before(rendered, fact) => return Ok(fact.clone()),
@@ -86,7 +77,7 @@ impl<'a> Applier<'a> {
                 continue;
             };
             self.accept(&rendered.key, &live).await?;
-            let Some(body) = self.difference(rendered, &live, template) else {
+            let Some(body) = self.difference(rendered, &live) else {
                 return Ok(self.record(rendered, &live));
             };
             let replaced =
@@ -164,7 +155,7 @@ impl<'a> Applier<'a> {
 
     /// Whether a live object may be written: this Site or a dead one of its name is among its owners, or it has
     /// none and is labelled ours.
-    async fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
+    pub(super) async fn accept(&self, key: &ChildKey, live: &Value) -> Result<(), PassError> {
         let meta = &live["metadata"];
         let owners: Vec<OwnerReference> = serde_json::from_value(meta["ownerReferences"].clone()).unwrap_or_default();
         let ownership = Ownership::of(&owners);
@@ -206,10 +197,10 @@ impl<'a> Applier<'a> {
         Ok(PassError::Terminating(key.clone()))
     }
 
-    fn difference(&self, rendered: &Rendered, live: &Value, template: &Template) -> Option<Value> {
+    fn difference(&self, rendered: &Rendered, live: &Value) -> Option<Value> {
         match rendered.key.kind {
             ChildKind::StatefulSet => {
-                let (body, scope) = Self::template_rule(rendered, live, template);
+                let (body, scope) = Self::template_rule(rendered, live);
                 replacement(&rendered.key.kind, &body, live, scope)
             }
             ChildKind::PersistentVolumeClaim => {
@@ -230,7 +221,7 @@ impl<'a> Applier<'a> {
 
     /// A pod template is written only for another stamp, or to undo a foreign edit of it. A template that is
     /// different because a release or a setting renders it differently waits for the next change.
-    fn template_rule(rendered: &Rendered, live: &Value, template: &Template) -> (Value, Scope) {
+    fn template_rule(rendered: &Rendered, live: &Value) -> (Value, Scope) {
         let annotation =
             |object: &Value, name: &str| object["spec"]["template"]["metadata"]["annotations"][name].clone();
         let mut body = rendered.body.clone();
@@ -241,7 +232,7 @@ impl<'a> Applier<'a> {
         }
         let digest = |object: &Value| object["metadata"]["annotations"][TEMPLATE_DIGEST].clone();
         let same_render = digest(&body) == digest(live);
-        if same_stamp && matches!(template, Template::Restore) && !same_render {
+        if same_stamp && !same_render {
             // The mark keeps speaking of the template that is there.
             body["metadata"]["annotations"][TEMPLATE_DIGEST] = digest(live);
             return (body, Scope::AllButTemplate);

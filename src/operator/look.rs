@@ -40,7 +40,7 @@ pub struct OldPod {
 /// What is wanted now.
 #[must_use]
 pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bool, now: Instant) -> Look<Work> {
-    if site.metadata.deletion_timestamp.is_some() || state.violations.is_some() {
+    if site.metadata.deletion_timestamp.is_some() || state.refusal().is_some() {
         return Look::nothing();
     }
     let Some(handled) = state.handled.as_deref() else {
@@ -50,6 +50,9 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
         return Look::work(class_of_change(state), Work::Full);
     }
     let broken = to_repair(site, state, handled, expansion);
+    if lost_beside_adopted(state, handled, &broken) {
+        return Look::work(Class::Fact, Work::Full);
+    }
     let (now_due, later): (Vec<ChildKey>, Vec<ChildKey>) =
         broken.into_iter().partition(|key| state.repair_wait(key, now).is_zero());
     if !now_due.is_empty() {
@@ -142,6 +145,13 @@ fn to_repair(site: &Site, state: &SiteState, handled: &Handled, expansion: bool)
 fn pods_are_ours(site: &Site, handled: &Handled) -> bool {
     let set = ChildKey::new(ChildKind::StatefulSet, site.spec.id.clone()).to_string();
     handled.children.get(&set).is_none_or(|child| child.state == ChildState::Applied)
+}
+
+/// An object is missing among ones that were taken over as they were: ours alone would not fit theirs (other ports,
+/// volumes, files), so everything is rendered.
+fn lost_beside_adopted(state: &SiteState, handled: &Handled, broken: &[ChildKey]) -> bool {
+    let lost = |key: &ChildKey| key.kind != ChildKind::PersistentVolumeClaim && !state.children.contains_key(key);
+    broken.iter().any(lost) && handled.children.values().any(|child| child.state == ChildState::Adopted)
 }
 
 fn content_differs(fact: &ChildFact, child: &Child) -> bool {

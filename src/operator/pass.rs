@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use ractor::ActorRef;
 use serde_json::Value;
 
-use super::apply::{Applier, Template};
+use super::apply::Applier;
 use super::attach;
 use super::error::PassError;
 use super::facts::{ChildFact, Ownership};
@@ -74,16 +74,16 @@ impl SitePass<'_> {
     pub async fn full(&self) -> Result<Applied, PassError> {
         let mut held = self.state.handled.as_deref().and_then(|handled| handled.path.clone());
         let mut route_name = self.kept_route_name(held.as_deref());
-        if self.is_legacy() {
-            let legacy = self.legacy_route().await?;
-            held = legacy.as_ref().map(|(_, path)| path.clone());
+        if self.state.handled.is_none() {
+            let found = self.unrecorded_route().await?;
+            held = found.as_ref().map(|(_, path)| path.clone());
             if let Some(path) = &held {
                 self.tell_holds(path);
             }
-            if self.unchanged_since_legacy() {
+            if self.is_legacy() && self.unchanged_since_legacy() {
                 return Ok(self.adopted(held));
             }
-            route_name = legacy
+            route_name = found
                 .filter(|(key, path)| {
                     key.kind == self.route_kind() && Some(path) == names::public_path(self.site).as_ref()
                 })
@@ -108,16 +108,16 @@ impl SitePass<'_> {
         let mut applier = self.applier();
         let mut done = Progressed::default();
         for rendered in &objects.before_claim {
-            done.note(&rendered.key, applier.ensure(rendered, &Template::Roll).await?);
+            done.note(&rendered.key, applier.ensure(rendered).await?);
         }
         self.ensure_claim(&mut applier, &objects, &retained, &mut done).await?;
-        done.note(&objects.stateful_set.key, applier.ensure(&objects.stateful_set, &Template::Roll).await?);
-        done.note(&objects.service.key, applier.ensure(&objects.service, &Template::Roll).await?);
+        done.note(&objects.stateful_set.key, applier.ensure(&objects.stateful_set).await?);
+        done.note(&objects.service.key, applier.ensure(&objects.service).await?);
         if let Some(conflict) = conflict {
             return Err(taken(&conflict));
         }
         for rendered in &objects.route {
-            done.note(&rendered.key, applier.ensure(rendered, &Template::Roll).await?);
+            done.note(&rendered.key, applier.ensure(rendered).await?);
         }
         let path = names::public_path(self.site);
         if let Some(path) = &path {
@@ -165,7 +165,7 @@ impl SitePass<'_> {
                     facts.extend(done.facts);
                 }
                 (Some(rendered), _) => {
-                    let fact = applier.ensure(rendered, &Template::Restore).await?;
+                    let fact = applier.ensure(rendered).await?;
                     handled.children.insert(key.to_string(), child(&fact, ChildState::Applied));
                     facts.push((key.clone(), Some(fact)));
                 }
@@ -200,7 +200,7 @@ impl SitePass<'_> {
     ) -> Result<(), PassError> {
         for rendered in &objects.route {
             if !handled.children.contains_key(&rendered.key.to_string()) {
-                let fact = applier.ensure(rendered, &Template::Restore).await?;
+                let fact = applier.ensure(rendered).await?;
                 handled.children.insert(rendered.key.to_string(), child(&fact, ChildState::Applied));
                 facts.push((rendered.key.clone(), Some(fact)));
             }
@@ -247,7 +247,7 @@ impl SitePass<'_> {
             Retained::Held(volume) if self.claim_is_gone().await? => return Err(PassError::VolumeHeld(volume.clone())),
             Retained::Held(_) | Retained::None => {}
         }
-        let fact = applier.ensure(&objects.claim, &Template::Roll).await?;
+        let fact = applier.ensure(&objects.claim).await?;
         // Its controller rewrites the claim: it has no version among the handled children.
         done.facts.push((objects.claim.key.clone(), Some(fact)));
         Ok(())
@@ -311,12 +311,11 @@ impl SitePass<'_> {
 
     /// Routes of this Site that the render does not have: of the other mode, of an old path, or of a lost one.
     fn stray_routes<'b>(&'b self, objects: &'b Objects) -> impl Iterator<Item = (&'b ChildKey, &'b ChildFact)> {
-        let uid = self.site.metadata.uid.as_deref().unwrap_or_default();
         self.state
             .children
             .iter()
             .filter(|(key, _)| is_route(&key.kind))
-            .filter(move |(_, fact)| !fact.terminating && matches!(&fact.owner, Ownership::Site(owner) if owner == uid))
+            .filter(|(_, fact)| !fact.terminating && self.owns(fact))
             .filter(|(key, _)| !objects.route.iter().any(|rendered| rendered.key == **key))
     }
 
@@ -346,17 +345,36 @@ impl SitePass<'_> {
         change::kopf_baseline(self.site).is_none_or(|baseline| !self.state.trigger.due(&change::trigger(&baseline)))
     }
 
-    /// The route that an older platform gave the Site, and its path: names say nothing there, so it is read once.
-    async fn legacy_route(&self) -> Result<Option<(ChildKey, String)>, PassError> {
-        let routes =
-            self.state.children.keys().filter(|key| matches!(key.kind, ChildKind::Ingress | ChildKind::HttpRoute));
-        for key in routes {
-            let read = self.cluster.read_value(&api_kind(&key.kind), Some(&self.namespace()), &key.name).await;
-            if let Some(path) = read.map_err(PassError::call("routes"))?.as_ref().and_then(route_path) {
-                return Ok(Some((key.clone(), path)));
+    /// A route that the Site has without a record of it, and its path: given by an older platform, whose names say
+    /// nothing, so it is read once; or made by a pass whose record was lost, whose name is that of the path.
+    async fn unrecorded_route(&self) -> Result<Option<(ChildKey, String)>, PassError> {
+        let wanted = names::public_path(self.site);
+        let named = self.site.public_path().map(|(space, name)| names::route(space, name));
+        let applier = self.applier();
+        let mut other = None;
+        for (key, fact) in &self.state.children {
+            if !matches!(key.kind, ChildKind::Ingress | ChildKind::HttpRoute) || fact.terminating {
+                continue;
             }
+            if let Some(path) = wanted.as_ref().filter(|_| Some(&key.name) == named.as_ref() && self.owns(fact)) {
+                return Ok(Some((key.clone(), path.clone())));
+            }
+            let read = self.cluster.read_value(&api_kind(&key.kind), Some(&self.namespace()), &key.name).await;
+            let Some(live) = read.map_err(PassError::call("routes"))? else { continue };
+            if applier.accept(key, &live).await.is_err() {
+                continue;
+            }
+            let path = route_path(&live);
+            if path.is_some() && path == wanted {
+                return Ok(path.map(|path| (key.clone(), path)));
+            }
+            other = other.or(path.map(|path| (key.clone(), path)));
         }
-        Ok(None)
+        Ok(other)
+    }
+
+    fn owns(&self, fact: &ChildFact) -> bool {
+        matches!(&fact.owner, Ownership::Site(owner) if Some(owner) == self.site.metadata.uid.as_ref())
     }
 
     fn adopted(&self, path: Option<String>) -> Applied {
@@ -366,6 +384,7 @@ impl SitePass<'_> {
             .children
             .iter()
             .filter(|(key, fact)| key.kind != ChildKind::PersistentVolumeClaim && !fact.terminating)
+            .filter(|(_, fact)| fact.owner != Ownership::Foreign)
             .filter(|(key, _)| is_route(&key.kind) || self.is_expected(key))
             .map(|(key, fact)| (key.to_string(), child(fact, ChildState::Adopted)))
             .collect();

@@ -86,14 +86,8 @@ impl Reconciler for SiteReconciler {
             state.bulk = look::of_bulk_run(old, new);
         }
         state.labels = label_hash(&labels::site_labels(new));
-        let violations = rules::violations(new);
-        let text: Vec<String> =
-            violations.iter().map(|violation| format!("{}: {}", violation.field, violation.message)).collect();
-        let text = (!text.is_empty()).then(|| text.join("; "));
-        if text.is_some() && text != state.violations {
-            error!(site = new.spec.id, violations = text.as_deref(), "Site breaks a rule");
-        }
-        state.violations = text;
+        state.violations = as_text(&rules::violations(new));
+        state.violations_of_new = if recorded.is_some() { None } else { as_text(&rules::violations_of_new(new)) };
     }
 
     fn gone(&self, state: &mut SiteState) {
@@ -152,14 +146,7 @@ impl Reconciler for SiteReconciler {
                         state.note_repair(key, moment.now);
                     }
                 }
-                for (key, fact) in &applied.facts {
-                    match fact {
-                        Some(fact) => state.wrote(key, fact),
-                        None => {
-                            state.children.remove(key);
-                        }
-                    }
-                }
+                state.learned(&applied.facts);
                 state.handled = Some(Arc::new(applied.handled));
                 state.unsaved = true;
                 state.outcome = Outcome::Done;
@@ -182,6 +169,7 @@ impl Reconciler for SiteReconciler {
                 };
             }
         }
+        state.buried.clear();
     }
 
     fn status(&self, site: &Site, state: &SiteState, moment: &Moment) -> Option<Value> {
@@ -192,6 +180,12 @@ impl Reconciler for SiteReconciler {
         // A cache task that has ended clears nothing any more.
         let _ = self.stale.send(key.clone());
         let (old, new) = (old.status.clone().unwrap_or_default(), new.status.clone().unwrap_or_default());
+        let told = |status: &SiteStatus| {
+            conditions::find(&status.conditions, conditions::READY).map(|ready| ready.message.clone())
+        };
+        if let Some(violations) = state.refusal().filter(|_| told(&old) != told(&new)) {
+            error!(site = key.name(), violations, "Site breaks a rule");
+        }
         let of_pods = |status: &SiteStatus| (status.phase, status.all_steps_started, status.container_problems.clone());
         if of_pods(&old) != of_pods(&new) {
             let event = state.last_pod.clone().unwrap_or_default();
@@ -246,7 +240,7 @@ impl Reconciler for SiteReconciler {
             "trigger": {"digest": state.trigger.digest, "upgrade_request": state.trigger.upgrade_request},
             "handled": state.handled.as_deref(),
             "outcome": format!("{:?}", state.outcome),
-            "violations": state.violations,
+            "violations": state.refusal(),
             "children": children,
             "claim": state.claim.as_ref().map(|claim| json!({"bound": claim.bound, "volume": claim.volume, "request": claim.request})),
             "stateful_set": state.stateful_set.as_ref().map(|set| json!({
@@ -331,6 +325,12 @@ fn log_changes(old: &Site, new: &Site) {
     for change in &changes {
         debug!(site = new.spec.id, path = change.path, old = change.old, new = change.new, "changed value");
     }
+}
+
+/// Broken rules in one line.
+fn as_text(violations: &[rules::Violation]) -> Option<String> {
+    let all: Vec<String> = violations.iter().map(rules::Violation::to_string).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// A record in the digest form of an older release, whose Site has not changed, is carried over.

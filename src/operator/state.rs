@@ -1,7 +1,7 @@
 //! What a Site's actor remembers between passes: folded facts and the ends of passes. In memory only: all of
 //! it is rebuilt from the watches and from `status.handled` after a restart. Pure.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,8 @@ const REPAIR_WINDOW: Duration = Duration::from_secs(60);
 pub struct SiteState {
     /// Children by key.
     pub children: BTreeMap<ChildKey, ChildFact>,
+    /// Children (uid) that went since the last pass ended: what that pass learns of them is older news.
+    pub buried: BTreeSet<String>,
     /// The claim, when there is one.
     pub claim: Option<ClaimFact>,
     /// The `StatefulSet`, when there is one.
@@ -36,6 +38,8 @@ pub struct SiteState {
     pub labels: u64,
     /// Rules that the Site breaks, as one text.
     pub violations: Option<String>,
+    /// The same, with the rules that bind new Sites only; not known of a Site that has a record.
+    pub violations_of_new: Option<String>,
     /// The durable record: of the status, or newer, of the last pass.
     pub handled: Option<Arc<Handled>>,
     /// A pass has made a newer record than the status has.
@@ -101,6 +105,14 @@ pub struct Written {
 }
 
 impl SiteState {
+    /// The rules that keep the Site from being worked on. A Site without a record and without any object is new:
+    /// nothing of an older platform depends on it.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        let new = self.handled.is_none() && self.children.is_empty();
+        self.violations.as_deref().or_else(|| self.violations_of_new.as_deref().filter(|_| new))
+    }
+
     /// Folds a fact. Returns whether it says anything new.
     pub fn fold(&mut self, fact: Fact) -> bool {
         match fact {
@@ -110,6 +122,7 @@ impl SiteState {
                 if known {
                     self.drop_child(&key);
                 }
+                self.buried.insert(uid);
                 known
             }
             Fact::Claim(key, fact, claim) => {
@@ -198,7 +211,7 @@ impl SiteState {
     }
 
     fn drop_child(&mut self, key: &ChildKey) {
-        self.children.remove(key);
+        self.buried.extend(self.children.remove(key).map(|child| child.uid));
         match key.kind {
             ChildKind::PersistentVolumeClaim => self.claim = None,
             ChildKind::StatefulSet => self.stateful_set = None,
@@ -206,11 +219,22 @@ impl SiteState {
         }
     }
 
-    /// Takes the metadata that a write was answered with. The next list may have begun before the write, so it
-    /// counts as seen by that list.
-    pub fn wrote(&mut self, key: &ChildKey, fact: &ChildFact) {
+    /// Takes what a pass that has ended learned of the children. One that was deleted meanwhile stays gone: its
+    /// write was answered before the watch told of its end. The next list may have begun before a write, so what was
+    /// written counts as seen by that list.
+    pub fn learned(&mut self, facts: &[(ChildKey, Option<ChildFact>)]) {
         let list = self.children.values().map(|child| child.list).max().unwrap_or_default() + 1;
-        self.fold_child(key.clone(), ChildFact { list, ..fact.clone() });
+        for (key, fact) in facts {
+            match fact {
+                Some(fact) if self.buried.contains(&fact.uid) => {}
+                Some(fact) => {
+                    self.fold_child(key.clone(), ChildFact { list, ..fact.clone() });
+                }
+                None => {
+                    self.children.remove(key);
+                }
+            }
+        }
     }
 
     /// Takes the record that the status has, unless a pass of this process has made a newer one. A standby
@@ -297,9 +321,24 @@ mod tests {
     fn the_echo_of_an_older_version_does_not_undo_what_a_write_answered() {
         let mut state = SiteState::default();
         state.fold(Fact::Child(key(ChildKind::Secret), child("u", "5", 1)));
-        state.wrote(&key(ChildKind::Secret), &child("u", "9", 0));
+        state.learned(&[(key(ChildKind::Secret), Some(child("u", "9", 0)))]);
         assert!(!state.fold(Fact::Child(key(ChildKind::Secret), child("u", "7", 1))));
         assert_eq!(state.children[&key(ChildKind::Secret)].resource_version, "9");
+    }
+
+    #[test]
+    fn a_child_that_went_while_a_pass_wrote_it_is_not_remembered() {
+        let mut state = SiteState::default();
+        state.fold(Fact::Child(key(ChildKind::Secret), child("u", "5", 1)));
+        state.fold(Fact::ChildGone(key(ChildKind::Secret), "u".to_owned()));
+        // Created by the pass and gone before it ended.
+        state.fold(Fact::ChildGone(key(ChildKind::Service), "v".to_owned()));
+        let written = |kind, uid| (key(kind), Some(child(uid, "9", 0)));
+        state.learned(&[written(ChildKind::Secret, "u"), written(ChildKind::Service, "v")]);
+        assert!(state.children.is_empty());
+        state.buried.clear();
+        state.learned(&[written(ChildKind::Secret, "w")]);
+        assert_eq!(state.children.len(), 1);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub fn patch(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> Option<Va
     let desired = desired(site, state, wall);
     // A new Site says nothing before its first pass has ended or its pods have something to say: the first
     // write then carries both.
-    let silent = site.status.is_none() && state.outcome == Outcome::Unknown && state.violations.is_none();
+    let silent = site.status.is_none() && state.outcome == Outcome::Unknown && state.refusal().is_none();
     if present == desired || (silent && state.pods.is_empty()) {
         return None;
     }
@@ -72,7 +72,7 @@ struct Verdict<'a> {
 }
 
 fn verdict(state: &SiteState) -> Option<Verdict<'_>> {
-    if let Some(violations) = &state.violations {
+    if let Some(violations) = state.refusal() {
         return Some(Verdict { ready: false, reason: Reason::Invalid, message: violations });
     }
     if let Outcome::Failed { reason, message, exhausted, trigger } = &state.outcome

@@ -169,7 +169,7 @@ fn access(settings: &Settings, found: &mut Vec<Violation>) {
     let secret = settings.session.secret_key.expose_secret();
     expect(
         found,
-        !secret.is_empty(),
+        !secret.trim().is_empty(),
         "session.secret_key",
         "must not be empty; make one, for example with: openssl rand -base64 32",
     );
@@ -317,6 +317,7 @@ mod tests {
             ("site.default_quota", |all| all.site.default_quota = 0),
             ("site.brand", |all| all.site.brand = "a\nb".to_owned()),
             ("session.secret_key", |all| all.session.secret_key = SecretString::from("")),
+            ("session.secret_key", |all| all.session.secret_key = SecretString::from(" \n")),
             ("oidc.issuer", |all| all.oidc.issuer = "id.example.org".to_owned()),
             ("oidc.jwks_url", |all| all.oidc.jwks_url = "https://".to_owned()),
             ("oidc.scope", |all| all.oidc.scope = "email".to_owned()),

@@ -64,6 +64,12 @@ impl Lab {
         Lab { inner: Arc::new(inner) }
     }
 
+    /// The `kubectl` of the local cluster's release.
+    pub async fn kubectl() -> PathBuf {
+        let built = tokio::task::spawn_blocking(|| xtask::cluster::build(xtask::cluster::Profile::Kwok));
+        built.await.expect("no panic").expect("the cluster's binaries").kubectl()
+    }
+
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.inner.kubeconfig

@@ -29,6 +29,21 @@ pub async fn lab(test: &str) -> Option<Lab> {
 
 /// Creates Sites, with the status they have, while the definition has no rules, then puts the rules back.
 pub async fn write_before_the_rules(world: &World, objects: &[Value]) {
+    without_rules(world, async || {
+        for object in objects {
+            world.api.create(&world.namespace, object).await.unwrap_or_else(|error| panic!("{object}: {error}"));
+            if !object["status"].is_null() {
+                let status = json!({"status": object["status"]});
+                let name = name_of(object);
+                world.api.merge("Site", &world.namespace, name, "status", &status).await.expect("its status");
+            }
+        }
+    })
+    .await;
+}
+
+/// Does something while the definition has no rules, then puts the rules back.
+pub async fn without_rules(world: &World, change: impl AsyncFnOnce()) {
     // One at a time: the definition belongs to all tests of this control plane.
     static TURN: Mutex<()> = Mutex::const_new(());
     let _turn = TURN.lock().await;
@@ -42,13 +57,7 @@ pub async fn write_before_the_rules(world: &World, objects: &[Value]) {
     }
     world.api.apply("", &loose).await.expect("a definition without rules");
     rules_in_force(&world.api, &world.namespace, false).await;
-    for object in objects {
-        world.api.create(&world.namespace, object).await.unwrap_or_else(|error| panic!("{object}: {error}"));
-        if !object["status"].is_null() {
-            let status = json!({"status": object["status"]});
-            world.api.merge("Site", &world.namespace, name_of(object), "status", &status).await.expect("its status");
-        }
-    }
+    change().await;
     world.api.apply("", &strict).await.expect("the definition");
     rules_in_force(&world.api, &world.namespace, true).await;
 }
