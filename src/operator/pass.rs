@@ -1,6 +1,7 @@
 //! One pass: observe, validate, render, apply, in the order of LIFE-01. Status is written by the lane.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{PoisonError, RwLock};
 
 use ractor::ActorRef;
@@ -199,9 +200,9 @@ impl SitePass<'_> {
         facts: &mut Vec<(ChildKey, Option<ChildFact>)>,
     ) -> Result<(), PassError> {
         for rendered in &objects.route {
-            if !handled.children.contains_key(&rendered.key.to_string()) {
+            if let Entry::Vacant(entry) = handled.children.entry(rendered.key.to_string()) {
                 let fact = applier.ensure(rendered).await?;
-                handled.children.insert(rendered.key.to_string(), child(&fact, ChildState::Applied));
+                entry.insert(child(&fact, ChildState::Applied));
                 facts.push((rendered.key.clone(), Some(fact)));
             }
         }
