@@ -18,7 +18,7 @@ async fn admin_port_is_ready_after_the_first_lists_and_writes_nothing_before() {
     let world = World::on(lab, "admin-ready").await;
     let proxy = FaultProxy::start(lab).await;
     let kubeconfig = Some(proxy.kubeconfig(&world).await);
-    let late = proxy.fault(Match::on("list|watch", "pods"), Act::Delay(Duration::from_secs(3)), Times::Count(1));
+    let late = proxy.fault(Match::on("list|watch", "pods"), Act::Delay(Duration::from_secs(5)), Times::Count(1));
     world.site("early", json!({})).await;
     let operator = world.start_operator_with(Start { kubeconfig, do_not_wait: true, ..Start::default() }).await;
     eventually("the list is late and the port answers", SOON, || async {
@@ -44,7 +44,7 @@ async fn admin_port_is_ready_after_the_first_lists_and_writes_nothing_before() {
         .find(|passed| writes.contains(&passed.asked.verb.as_str()) && passed.asked.resource != "leases")
         .unwrap();
     let apart = first.at.duration_since(listed);
-    assert!(apart.as_secs() >= 3, "no write before the list: {apart:?} {:?}", first.asked);
+    assert!(apart.as_secs() >= 5, "no write before the list: {apart:?} {:?}", first.asked);
 
     // A standby is ready too.
     let standby = world.start_operator().await;

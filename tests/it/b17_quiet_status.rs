@@ -99,7 +99,7 @@ async fn b17_a_failing_site_slows_down_whatever_its_status_does() {
     })
     .await;
     let fresh = after[before + 1].at.duration_since(after[before].at).as_secs_f64();
-    assert!((0.5..2.0).contains(&fresh), "a change begins afresh: {fresh} s");
+    assert!((0.5..3.5).contains(&fresh), "a change begins afresh: {fresh} s");
     proxy.heal();
     world.wait_ready("fails").await;
     world.end().await;

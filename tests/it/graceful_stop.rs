@@ -16,7 +16,7 @@ async fn graceful_stop_finishes_the_passes_in_flight_and_their_status() {
     // Whoever wrote a status just now waits for its next one: that one is not forgotten either.
     let settings = json!({"operator": {"worker_limit": WORKERS, "status_min_interval": "1s"}});
     let operator = world.start_operator_with(Start { kubeconfig, settings, ..Start::default() }).await;
-    let held = proxy.fault(Match::on("create", "services"), Act::Delay(Duration::from_millis(1500)), Times::Always);
+    let held = proxy.fault(Match::on("create", "services"), Act::Delay(Duration::from_secs(4)), Times::Always);
     let ids: Vec<String> = (0..8).map(|number| format!("s-{number}")).collect();
     for id in &ids {
         world.site(id, json!({})).await;

@@ -130,7 +130,7 @@ async fn life_09_a_bulk_run_stands_behind_what_people_do() {
         world.wait_ready(id).await;
     }
     // Every pass of the run takes a while, so that there is a queue.
-    proxy.fault(Match::on("update", "statefulsets"), Act::Delay(Duration::from_millis(150)), Times::Always);
+    proxy.fault(Match::on("update", "statefulsets"), Act::Delay(Duration::from_millis(200)), Times::Always);
     for id in &ids {
         world.edit_site(id, json!({"metadata": {"annotations": {REQUEST: "run-1", CLASS: "bulk"}}})).await;
     }

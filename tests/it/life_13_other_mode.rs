@@ -131,7 +131,7 @@ async fn life_13_a_failed_deletion_is_retried_and_stops_nobody() {
 
     let ingress = world.ingresses("a").await.remove(0);
     let failing =
-        proxy.fault(Match::on("delete", "ingresses").named(name_of(&ingress)), Act::status(500), Times::Count(3));
+        proxy.fault(Match::on("delete", "ingresses").named(name_of(&ingress)), Act::status(500), Times::Always);
     let kubeconfig = Some(proxy.kubeconfig(&world).await);
     let _operator = world.start_operator_with(Start { kubeconfig, settings: gateway(), ..Start::default() }).await;
     world.edit_site("a", share("bo")).await;
@@ -142,13 +142,15 @@ async fn life_13_a_failed_deletion_is_retried_and_stops_nobody() {
     world.edit_site("b", share("bo")).await;
     world.wait_ready("b").await;
     assert_eq!(routes(&world, "b").await, GATEWAY);
-    assert!(proxy.hits(failing) < 3, "another Site does not wait for it");
+    assert_eq!(routes(&world, "a").await, (1, 1, 1), "another Site does not wait for it");
+    eventually("it is tried again", SOON, || async { proxy.hits(failing) >= 3 }).await;
+    proxy.heal();
 
     world.wait_ready("a").await;
     assert_eq!(routes(&world, "a").await, GATEWAY);
     let mut tries = proxy.seen("delete", "ingresses");
     tries.retain(|passed| passed.asked.name == name_of(&ingress));
-    assert_eq!(tries.len(), 4);
+    assert!(tries.len() >= 4);
     for pair in tries.windows(2) {
         let apart = pair[1].at.duration_since(pair[0].at);
         assert!(apart.as_millis() >= 1000, "operator.other_mode_delay is kept: {apart:?}");

@@ -116,7 +116,7 @@ async fn life_15_a_pod_that_changed_meanwhile_is_not_deleted() {
     let kubeconfig = Some(proxy.kubeconfig(&world).await);
     let operator = world.start_operator_with(Start { kubeconfig, ..Start::default() }).await;
     crashed(&world, "guard").await;
-    let held = proxy.fault(Match::on("delete", "pods"), Act::Delay(Duration::from_millis(1500)), Times::Count(1));
+    let held = proxy.fault(Match::on("delete", "pods"), Act::Delay(Duration::from_secs(3)), Times::Count(1));
     world.edit_site("guard", share("bo")).await;
     eventually("the deletion is on its way", SOON, || async { proxy.hits(held) == 1 }).await;
     let mark = json!({"metadata": {"annotations": {"example.test/touched": "yes"}}});
@@ -184,5 +184,47 @@ async fn life_15_a_failed_deletion_is_tried_again() {
     assert_eq!(condition(&site, "Ready").unwrap()["reason"], "Reconciled");
     assert_eq!(proxy.hits(failing), 1);
     assert_eq!(name_of(&world.pods("again").await[0]), "again-0");
+    world.end().await;
+}
+
+/// Of two pods the controller replaces one and waits for it; the other one is of the old template and well.
+#[tokio::test]
+async fn life_15_a_ready_pod_is_left_to_its_controller() {
+    let lab = Lab::get().await;
+    if lab.audit_or_skip("life_15_a_ready_pod_is_left_to_its_controller").is_none() {
+        return;
+    }
+    let world = World::on(lab, "life-15-two").await;
+    let settings = json!({"site": {"replicas": 2}});
+    let _operator = world.start_operator_with(Start { settings, ..Start::default() }).await;
+    // Its pods become ready only when they are told to.
+    world.site("unready-two", json!({})).await;
+    eventually("both pods are ready", SOON, || async {
+        world.show("unready-two", "ok").await;
+        let pods = world.pods("unready-two").await;
+        pods.len() == 2 && pods.iter().all(|pod| condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True"))
+    })
+    .await;
+    world.wait_phase("unready-two", "Running").await;
+    let uid = |pod: &Value| pod["metadata"]["uid"].clone();
+    let (well, other) =
+        (uid(&world.must("Pod", "unready-two-0").await), uid(&world.must("Pod", "unready-two-1").await));
+    world.edit_site("unready-two", share("bo")).await;
+    eventually("the controller has replaced one, which is not ready", SOON, || async {
+        let pod = world.get("Pod", "unready-two-1").await?;
+        (uid(&pod) != other && condition(&pod, "Ready")?["status"] == "False").then_some(())
+    })
+    .await;
+    world.wait_phase("unready-two", "Pending").await;
+    world.edit_site("unready-two", json!({"spec": {"configuration": {"description": "look again"}}})).await;
+    world.wait_ready("unready-two").await;
+    assert_eq!(uid(&world.must("Pod", "unready-two-0").await), well);
+    eventually("the controller replaces the other one too", SOON, || async {
+        world.show("unready-two", "ok").await;
+        world.get("Pod", "unready-two-0").await.is_some_and(|pod| uid(&pod) != well)
+    })
+    .await;
+    let calls = deletions(&world);
+    assert_eq!(calls.count(), 0, "{}", calls.describe());
     world.end().await;
 }
