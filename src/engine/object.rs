@@ -89,6 +89,8 @@ pub struct ObjectState<R: Reconciler> {
     pub(super) listed: bool,
     pub(super) machine: Machine,
     pub(super) lane: StatusLane,
+    /// What the status write in flight was made from.
+    pub(super) writing: Option<Snapshot<R>>,
     pub(super) outstanding: Outstanding,
     pub(super) pass: Option<(u64, AbortHandle, InFlight<R>)>,
     pub(super) passes: u64,
@@ -141,6 +143,7 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
             listed: false,
             machine: Machine::default(),
             lane: StatusLane::default(),
+            writing: None,
             pass: None,
             passes: 0,
             fruitless: 0,
@@ -172,7 +175,7 @@ impl<R: Reconciler> Actor for ObjectActor<R> {
 }
 
 /// Object and state at one moment.
-type Snapshot<R> = (Arc<<R as Reconciler>::Object>, Arc<<R as Reconciler>::State>);
+pub(super) type Snapshot<R> = (Arc<<R as Reconciler>::Object>, Arc<<R as Reconciler>::State>);
 
 pub(super) type Myself<R> = ActorRef<ObjectMessage<R>>;
 
@@ -455,7 +458,8 @@ impl<R: Reconciler> ObjectState<R> {
                 let exhausted = self.machine.phase() == Phase::Waiting(super::machine::Patience::Exhausted);
                 error!(key = %self.key, reason = failure.reason, attempts = self.machine.attempts(), exhausted,
                     error = %failure.message, "pass failed");
-                self.context.warn_about(in_flight.object.as_ref(), failure.reason, &failure.message);
+                let uid = in_flight.object.meta().uid.as_deref().unwrap_or_default();
+                self.context.warn_about(&self.key, uid, failure.reason, &failure.message);
                 self.settle(&in_flight, Settled::Failed { failure: &failure, exhausted }, &moment);
             }
         }

@@ -69,6 +69,7 @@ impl<R: Reconciler> ObjectState<R> {
         if let Some(version) = version {
             body["metadata"] = json!({ "resourceVersion": version });
         }
+        self.writing = self.snapshot();
         let cluster = self.context.cluster.clone();
         let key = self.key.clone();
         let reply = myself.clone();
@@ -82,11 +83,13 @@ impl<R: Reconciler> ObjectState<R> {
 
     pub(super) fn status_written(&mut self, myself: &Myself<R>, outcome: Result<Box<R::Object>, CallError>) {
         let now = Instant::now();
+        // Not the newest copy: the watch may have told of this write before its answer came.
+        let before = self.writing.take();
         match outcome {
             Ok(object) => {
                 let lag = self.lane.written(self.context.options.status_min_interval, now);
                 self.context.metrics.status_lag(lag);
-                if let Some((old, state)) = self.snapshot() {
+                if let Some((old, state)) = before {
                     self.context.reconciler.status_written(&self.key, &old, &object, &state);
                 }
                 self.accept(Arc::new(*object), false);
@@ -95,6 +98,16 @@ impl<R: Reconciler> ObjectState<R> {
             // A broken object cannot be read back: that its status was written is all that counts.
             Err(CallError::Decode { .. }) if self.broken.is_some() => {
                 self.lane.written(self.context.options.status_min_interval, now);
+                self.pump_status(myself);
+            }
+            // What the object holds keeps the API server from taking any status (an expression of its definition
+            // meets a value of another type): nothing but a change of the object can help. An Event says it instead.
+            Err(error @ CallError::Invalid { .. }) if self.broken.is_some() => {
+                self.lane.written(self.context.options.status_min_interval, now);
+                warn!(key = %self.key, %error, "status not written, and not before the object changes");
+                if let Some(broken) = &self.broken {
+                    self.context.warn_about(&self.key, &broken.uid, "Invalid", &broken.error);
+                }
                 self.pump_status(myself);
             }
             Err(CallError::NotFound { .. }) => {
