@@ -54,8 +54,8 @@ fn has_word(text: &str, word: &str) -> bool {
 
 #[test]
 fn architecture_words_are_found_as_words() {
-    assert!(has_word("let x: Api<Pod> = a;", "Api<") && has_word("use ractor::Actor;", "ractor"));
-    assert!(!has_word("let subtractor = 1;", "ractor") && !has_word("MyApi<Pod>", "Api<"));
+    assert!(has_word("let x: Api<Pod> = a;", "Api<") && has_word("use ractor::Actor;", "ractor::"));
+    assert!(!has_word("subtractor::of(1)", "ractor::") && !has_word("MyApi<Pod>", "Api<"));
 }
 
 #[test]
@@ -66,7 +66,8 @@ fn architecture_only_cluster_names_the_client() {
 
 #[test]
 fn architecture_only_engine_operator_and_hub_name_actors() {
-    assert_eq!(naming(&["ractor"], &["engine", "operator", "hub"]), Vec::<String>::new());
+    // The name of its log target is a word too: what is meant is the library.
+    assert_eq!(naming(&["ractor::", "use ractor"], &["engine", "operator", "hub"]), Vec::<String>::new());
 }
 
 #[test]
@@ -87,10 +88,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("render", &["domain", "settings"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
         ("main.rs", &["domain", "operator", "settings"]),
-        (
-            "lib.rs",
-            &["cache", "cluster", "domain", "engine", "operator", "render", "settings", "telemetry"],
-        ),
+        ("lib.rs", &["cache", "cluster", "domain", "engine", "operator", "render", "settings", "telemetry"]),
     ])
 }
 
@@ -127,7 +125,8 @@ fn braced(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn architecture_domain_and_render_are_pure() {
-    let words = ["tokio", "Instant::now", "SystemTime", "Timestamp::now", "Zoned::now", "rand::", "std::fs", "std::net"];
+    let words =
+        ["tokio", "Instant::now", "SystemTime", "Timestamp::now", "Zoned::now", "rand::", "std::fs", "std::net"];
     for (file, text) in sources(&["src/domain", "src/render"]) {
         // Tests at the end of a file may read files.
         let text = code(text.split("#[cfg(test)]").next().unwrap_or_default());
@@ -147,7 +146,10 @@ fn architecture_files_are_small_and_say_what_they_own() {
         assert!(lines <= 500, "{file} has {lines} lines");
         assert!(text.starts_with("//! "), "{file} does not open with what it owns");
         for part in file.trim_end_matches(".rs").split('/') {
-            assert!(!["utils", "util", "helpers", "helper", "common", "misc"].contains(&part), "{file}: a name for nothing");
+            assert!(
+                !["utils", "util", "helpers", "helper", "common", "misc"].contains(&part),
+                "{file}: a name for nothing"
+            );
         }
         let code = code(&text);
         for name in ["utils", "helpers", "common"] {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use crate::support::World;
 use crate::support::api::condition;
 use crate::support::older::{lab, refusal, write_before_the_rules};
-use crate::support::World;
 
 fn id(length: usize) -> String {
     format!("a{}z", "-long-".repeat(20).get(..length - 2).unwrap())

@@ -62,7 +62,9 @@ async fn b15_hostile_texts_are_refused_and_reach_no_object() {
         assert_eq!(condition(&site, "Ready").unwrap()["reason"], "Invalid", "{}", site["status"]);
         assert!(world.objects_of(name).await.is_empty());
     }
-    for kind in ["Secret", "ConfigMap", "PersistentVolumeClaim", "StatefulSet", "Service", "Ingress", "HTTPRoute", "Pod"] {
+    for kind in
+        ["Secret", "ConfigMap", "PersistentVolumeClaim", "StatefulSet", "Service", "Ingress", "HTTPRoute", "Pod"]
+    {
         for object in world.api.list(kind, &world.namespace, "").await {
             assert!(!object.to_string().contains(MARKER), "{} {}", kind_of(&object), object["metadata"]["name"]);
         }

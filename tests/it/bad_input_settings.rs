@@ -53,7 +53,11 @@ async fn bad_input_in_settings_stops_the_start_with_key_kind_and_remedy() {
         (json!({"oidc": {"issuer": null}}), "oidc.issuer", "is required; set it"),
         (json!({"oidc": {"issuer": MARKER}}), "oidc.issuer", "must be an address that begins with https://"),
         (json!({"redis": {"url": format!("http://u:{MARKER}@x")}}), "redis.url", "begins with redis://"),
-        (json!({"operator": {"worker_limit": MARKER}}), "operator.worker_limit", "expected a whole number of 0 or more"),
+        (
+            json!({"operator": {"worker_limit": MARKER}}),
+            "operator.worker_limit",
+            "expected a whole number of 0 or more",
+        ),
         (json!({"operator": {"worker_limit": 0}}), "operator.worker_limit", "must be 1 or more"),
         (json!({"operator": {"worker_limits": 3}}), "operator.worker_limits", "did you mean worker_limit?"),
         (json!({"operator": {"max_backoff": "soon"}}), "operator.max_backoff", "300s"),
@@ -82,7 +86,10 @@ async fn bad_input_in_settings_is_told_all_at_once() {
 #[tokio::test]
 async fn bad_input_in_the_settings_file_itself_is_told() {
     for told in stopped(&format!("session:\n  secret_key: '{MARKER}\noidc: [\n"), &[]).await {
-        assert!(told.contains("not valid YAML") && told.contains("line") && told.contains("correct the syntax"), "{told}");
+        assert!(
+            told.contains("not valid YAML") && told.contains("line") && told.contains("correct the syntax"),
+            "{told}"
+        );
     }
     for told in stopped("", &[]).await {
         assert!(told.contains("is required; set it"), "{told}");

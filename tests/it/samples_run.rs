@@ -40,10 +40,8 @@ async fn run(world: World, expected: &[(&str, usize)]) {
     for id in &ids {
         world.wait_ready(id).await;
         world.wait_phase(id, "Running").await;
-        eventually("the volume is labelled", SOON, || async {
-            world.of_site("PersistentVolume", id).await.len() == 1
-        })
-        .await;
+        eventually("the volume is labelled", SOON, || async { world.of_site("PersistentVolume", id).await.len() == 1 })
+            .await;
         let kinds = kinds(&world, id).await;
         let expected = expected.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
         assert_eq!(kinds, expected, "{id}");
