@@ -1,12 +1,12 @@
 //! What every actor of one engine shares: the reconciler, the client, the options and the gate.
 
-use kube::Resource as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::key::ObjectKey;
 use super::machine::RetryLimits;
 use super::reconciler::Reconciler;
 use super::status_lane::LANE_LIMIT;
@@ -87,13 +87,12 @@ impl<R: Reconciler> Context<R> {
     }
 
     /// Publishes a Warning about an object; a failure to do so fails nothing.
-    pub(super) fn warn_about(&self, object: &R::Object, reason: &str, message: &str) {
-        let meta = object.meta();
+    pub(super) fn warn_about(&self, key: &ObjectKey, uid: &str, reason: &str, message: &str) {
         let regarding = Regarding {
             kind: Kind::of::<R::Object>(),
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone().unwrap_or_default(),
-            uid: meta.uid.clone().unwrap_or_default(),
+            namespace: key.scope().map(str::to_owned),
+            name: key.name().to_owned(),
+            uid: uid.to_owned(),
         };
         self.events.publish(&regarding, EventKind::Warning, reason, "Reconcile", message);
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use kube::Resource as _;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::machine::{Effect, Patience, Phase, Retry};
@@ -114,7 +115,8 @@ impl<R: Reconciler> ObjectState<R> {
             info!(%key, reason, attempts, error = %message, "pass will be tried again");
             return;
         }
-        self.context.warn_about(in_flight.object.as_ref(), reason, message);
+        let uid = in_flight.object.meta().uid.as_deref().unwrap_or_default();
+        self.context.warn_about(&self.key, uid, reason, message);
         if self.said == text {
             warn!(%key, reason, attempts, exhausted, error = %message, "pass failed again");
         } else {

@@ -103,6 +103,16 @@ impl<R: Reconciler> ObjectState<R> {
                 self.lane.written(self.context.options.status_min_interval, now);
                 self.pump_status(myself);
             }
+            // What the object holds keeps the API server from taking any status (an expression of its definition
+            // meets a value of another type): nothing but a change of the object can help. An Event says it instead.
+            Err(error @ CallError::Invalid { .. }) if self.broken.is_some() => {
+                self.lane.written(self.context.options.status_min_interval, now);
+                warn!(key = %self.key, %error, "status not written, and not before the object changes");
+                if let Some(broken) = &self.broken {
+                    self.context.warn_about(&self.key, &broken.uid, "Invalid", &broken.error);
+                }
+                self.pump_status(myself);
+            }
             Err(CallError::NotFound { .. }) => {
                 // The watch will say so.
                 self.lane = StatusLane::default();

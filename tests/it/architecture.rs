@@ -54,8 +54,8 @@ fn has_word(text: &str, word: &str) -> bool {
 
 #[test]
 fn architecture_words_are_found_as_words() {
-    assert!(has_word("let x: Api<Pod> = a;", "Api<") && has_word("use ractor::Actor;", "ractor"));
-    assert!(!has_word("let subtractor = 1;", "ractor") && !has_word("MyApi<Pod>", "Api<"));
+    assert!(has_word("let x: Api<Pod> = a;", "Api<") && has_word("use ractor::Actor;", "ractor::"));
+    assert!(!has_word("subtractor::of(1)", "ractor::") && !has_word("MyApi<Pod>", "Api<"));
 }
 
 #[test]
@@ -66,7 +66,8 @@ fn architecture_only_cluster_names_the_client() {
 
 #[test]
 fn architecture_only_engine_operator_and_hub_name_actors() {
-    assert_eq!(naming(&["ractor"], &["engine", "operator", "hub"]), Vec::<String>::new());
+    // The name of its log target is a word too: what is meant is the library.
+    assert_eq!(naming(&["ractor::", "use ractor"], &["engine", "operator", "hub"]), Vec::<String>::new());
 }
 
 #[test]

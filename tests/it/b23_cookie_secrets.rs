@@ -17,15 +17,6 @@ async fn cookie_secret(world: &World, id: &str) -> Vec<u8> {
     STANDARD.decode(encoded).unwrap()
 }
 
-async fn settled(world: &World, session_key: &str, id: &str) -> Vec<u8> {
-    let settings = json!({"session": {"secret_key": session_key}});
-    let operator = world.start_operator_with(Start { settings, ..Start::default() }).await;
-    world.wait_ready(id).await;
-    let value = cookie_secret(world, id).await;
-    operator.stop().await;
-    value
-}
-
 #[tokio::test]
 async fn b23_the_container_reads_32_bytes_for_any_session_key() {
     let world = World::new("b23").await;
@@ -44,8 +35,11 @@ async fn b23_the_container_reads_32_bytes_for_any_session_key() {
         for id in &ids {
             world.site(id, json!({})).await;
         }
+        let settings = json!({"session": {"secret_key": key}});
+        let operator = world.start_operator_with(Start { settings, ..Start::default() }).await;
         for id in &ids {
-            let value = settled(&world, key, id).await;
+            world.wait_ready(id).await;
+            let value = cookie_secret(&world, id).await;
             let text = String::from_utf8(value.clone()).unwrap();
             assert!(!text.contains(char::is_whitespace), "{text:?}");
             assert!(![16, 24, 32].contains(&text.len()), "it is not a key as it stands");
@@ -53,7 +47,19 @@ async fn b23_the_container_reads_32_bytes_for_any_session_key() {
             assert!(URL_SAFE.decode(&text).is_err() && STANDARD.decode(&text).is_err(), "no second meaning");
             assert!(seen.insert(value), "distinct for each key and Site");
         }
+        operator.stop().await;
     }
+    world.end().await;
+}
+
+/// The settings refuse an empty key (see `bad_input_settings`), so no operator ever starts with one.
+#[tokio::test]
+async fn b23_an_empty_session_key_is_an_error() {
+    let world = World::new("b23-empty").await;
+    let settings = json!({"session": {"secret_key": "\n"}});
+    let operator = world.start_operator_with(Start { settings, do_not_wait: true, ..Start::default() }).await;
+    assert!(!operator.wait_end().await.success());
+    assert!(operator.log_text().contains("session.secret_key: must not be empty"), "{}", operator.log_text());
     world.end().await;
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{World, calls_about};
+use crate::support::{SOON, World, calls_about, eventually};
 
 fn stamp(set: &Value) -> Value {
     set["spec"]["template"]["metadata"]["annotations"]["sites.ecmwf.int/stamped-for"].clone()
@@ -58,6 +58,10 @@ async fn mutation_of_an_exception_waits_for_the_next_change() {
     let _operator = world.start_operator().await;
     world.site("alpha", json!({})).await;
     world.wait_ready("alpha").await;
+    eventually("the volume is labelled", SOON, || async {
+        world.of_site("PersistentVolume", "alpha").await.len() == 1
+    })
+    .await;
     let priority = |set: &Value| set["spec"]["template"]["spec"]["priorityClassName"].clone();
     let before = world.stateful_set("alpha").await;
     let mark = audit.mark();

@@ -12,6 +12,9 @@ use super::wait::{SOON, eventually};
 use super::world::World;
 use xtask::cluster::Options;
 
+/// One at a time: the definition belongs to all tests of this control plane.
+static TURN: Mutex<()> = Mutex::const_new(());
+
 /// The control plane, started by the first test that asks; it ends with the test process. None with a cluster that is
 /// not ours: its definition is not to be touched.
 pub async fn lab(test: &str) -> Option<Lab> {
@@ -44,8 +47,6 @@ pub async fn write_before_the_rules(world: &World, objects: &[Value]) {
 
 /// Does something while the definition has no rules, then puts the rules back.
 pub async fn without_rules(world: &World, change: impl AsyncFnOnce()) {
-    // One at a time: the definition belongs to all tests of this control plane.
-    static TURN: Mutex<()> = Mutex::const_new(());
     let _turn = TURN.lock().await;
     let strict = documents(&sites(&["crd"]).await).remove(0);
     let mut loose = strict.clone();
@@ -75,6 +76,7 @@ async fn rules_in_force(api: &ApiServer, namespace: &str, wanted: bool) {
 
 /// What the API server says when it refuses an object; nothing is stored either way.
 pub async fn refusal(world: &World, site: &Value) -> Option<String> {
+    let _turn = TURN.lock().await;
     let path = format!("/apis/sites.ecmwf.int/v1/namespaces/{}/sites?dryRun=All", world.namespace);
     match world.api.send("POST", &path, "application/json", site).await {
         Ok(_) => None,
