@@ -333,10 +333,11 @@ impl<R: Reconciler> ObjectState<R> {
 
     /// Compares what is observed with what was handled, and acts on the difference.
     pub(super) fn look(&mut self, myself: &Myself<R>) {
-        if !self.context.open() || self.broken.is_some() {
+        if !self.context.open() {
             return;
         }
         if self.degraded.is_none()
+            && self.broken.is_none()
             && let Some((object, state)) = self.snapshot()
         {
             let look = self.context.reconciler.look(&object, &state, &Moment::take());
