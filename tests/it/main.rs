@@ -7,6 +7,7 @@ mod support;
 mod admin_port;
 mod b16_true_status;
 mod b17_quiet_status;
+mod fault_matrix;
 mod fuzz_judges;
 mod graceful_stop;
 mod arc_04_labels_and_owner;
