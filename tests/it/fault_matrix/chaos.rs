@@ -3,7 +3,6 @@
 //! Whether a deed succeeds does not matter (its object may be gone): what matters is the world at the end.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -26,7 +25,11 @@ impl Journal {
     }
 
     pub fn note(&self, line: &str) {
-        self.lines.lock().unwrap().push(format!("{:9.3} {} {line}", self.begun.elapsed().as_secs_f64(), jiff::Timestamp::now()));
+        self.lines.lock().unwrap().push(format!(
+            "{:9.3} {} {line}",
+            self.begun.elapsed().as_secs_f64(),
+            jiff::Timestamp::now()
+        ));
     }
 }
 
@@ -143,7 +146,9 @@ pub async fn act(world: &World, deed: &Deed) -> Result<(), String> {
         api.merge(kind, namespace, name, "", patch).await.map(drop).map_err(|error| error.to_string())
     };
     match deed {
-        Deed::Create { id, spec } => world.try_site(id, spec.clone()).await.map(drop).map_err(|error| error.to_string()),
+        Deed::Create { id, spec } => {
+            world.try_site(id, spec.clone()).await.map(drop).map_err(|error| error.to_string())
+        }
         Deed::Delete { id } => api.delete("Site", namespace, id).await.then_some(()).ok_or_else(|| "not there".into()),
         Deed::Replace { id, spec } => {
             api.delete("Site", namespace, id).await;
@@ -169,7 +174,9 @@ pub async fn act(world: &World, deed: &Deed) -> Result<(), String> {
                     *route.pointer_mut("/spec/rules/0/host").ok_or("no host")? = "elsewhere.example.test".into();
                     api.replace(namespace, &route).await.map(drop).map_err(|error| error.to_string())
                 }
-                RouteHarm::Delete => api.delete("Ingress", namespace, &name).await.then_some(()).ok_or_else(String::new),
+                RouteHarm::Delete => {
+                    api.delete("Ingress", namespace, &name).await.then_some(()).ok_or_else(String::new)
+                }
             }
         }
         Deed::DeleteChild { kind, name } => {

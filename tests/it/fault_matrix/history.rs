@@ -42,7 +42,8 @@ pub struct History {
 impl History {
     pub fn start(world: &World) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let sites = watcher(Api::<Site>::namespaced(world.client.clone(), &world.namespace), watcher::Config::default());
+        let sites =
+            watcher(Api::<Site>::namespaced(world.client.clone(), &world.namespace), watcher::Config::default());
         let sets = Api::<StatefulSet>::namespaced(world.client.clone(), &world.namespace);
         let sets = watcher(sets, watcher::Config::default());
         let (for_sites, for_sets) = (Arc::clone(&seen), Arc::clone(&seen));

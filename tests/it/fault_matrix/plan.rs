@@ -29,24 +29,57 @@ pub struct Step<T> {
 /// What people do to a Site, its objects and its pods.
 #[derive(Debug, Clone)]
 pub enum Deed {
-    Create { id: String, spec: Value },
-    Delete { id: String },
+    Create {
+        id: String,
+        spec: Value,
+    },
+    Delete {
+        id: String,
+    },
     /// Deleted and created again in the same moment.
-    Replace { id: String, spec: Value },
+    Replace {
+        id: String,
+        spec: Value,
+    },
     /// A merge patch of the Site.
-    Edit { id: String, patch: Value },
+    Edit {
+        id: String,
+        patch: Value,
+    },
     /// A merge patch of one of its objects.
-    Spoil { kind: &'static str, name: String, patch: Value },
+    Spoil {
+        kind: &'static str,
+        name: String,
+        patch: Value,
+    },
     /// A value at a JSON pointer of one of its objects.
-    SpoilAt { kind: &'static str, name: String, pointer: &'static str, value: Value },
+    SpoilAt {
+        kind: &'static str,
+        name: String,
+        pointer: &'static str,
+        value: Value,
+    },
     /// Its route, whatever its name is: an annotation, a path, or gone.
-    SpoilRoute { id: String, how: RouteHarm },
-    DeleteChild { kind: &'static str, name: String },
+    SpoilRoute {
+        id: String,
+        how: RouteHarm,
+    },
+    DeleteChild {
+        kind: &'static str,
+        name: String,
+    },
     /// The claim; its pod as well, or it would stay for ever.
-    DeleteClaim { id: String },
-    DeletePods { id: String },
+    DeleteClaim {
+        id: String,
+    },
+    DeletePods {
+        id: String,
+    },
     /// The pods show an outcome.
-    Show { id: String, outcome: &'static str },
+    Show {
+        id: String,
+        outcome: &'static str,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +148,7 @@ impl Plan {
             steps.retain(|step| step.at < length);
             steps
         });
-        let faults = timeline(&mut stream(3), length, 100..1200, fault);
+        let faults = timeline(&mut stream(3), length, 200..2000, fault);
         Self { born, deeds, upsets, faults }
     }
 }
@@ -218,7 +251,11 @@ fn edit(rng: &mut StdRng, id: &str) -> Value {
 fn spoil(rng: &mut StdRng, id: String, fleeting: bool) -> Deed {
     let kind = one(rng, &KINDS);
     match rng.random_range(0..9) {
-        0 => Deed::Spoil { kind: "ConfigMap", name: format!("{id}-files"), patch: json!({"data": {"nginx.conf": word(rng)}}) },
+        0 => Deed::Spoil {
+            kind: "ConfigMap",
+            name: format!("{id}-files"),
+            patch: json!({"data": {"nginx.conf": word(rng)}}),
+        },
         1 => Deed::Spoil { kind: "ConfigMap", name: id, patch: json!({"data": {word(rng): "1"}}) },
         2 => Deed::Spoil { kind: "Secret", name: id, patch: json!({"data": {"MASTER_TOKEN": "bm90LWEtdG9rZW4="}}) },
         3 => {
@@ -234,14 +271,23 @@ fn spoil(rng: &mut StdRng, id: String, fleeting: bool) -> Deed {
         }
         5 => {
             let pointer = "/spec/template/spec/containers/0/image";
-            Deed::SpoilAt { kind: "StatefulSet", name: id, pointer, value: format!("example.test/{}", word(rng)).into() }
+            Deed::SpoilAt {
+                kind: "StatefulSet",
+                name: id,
+                pointer,
+                value: format!("example.test/{}", word(rng)).into(),
+            }
         }
         6 => {
             let value = rng.random_range(0..3).into();
             Deed::SpoilAt { kind: "StatefulSet", name: id, pointer: "/spec/replicas", value }
         }
         7 => Deed::SpoilAt { kind: "Service", name: id, pointer: "/spec/ports/0/port", value: 8080.into() },
-        _ => Deed::Spoil { kind: "Service", name: id, patch: json!({"spec": {"selector": {"sites.ecmwf.int/id": "nobody"}}}) },
+        _ => Deed::Spoil {
+            kind: "Service",
+            name: id,
+            patch: json!({"spec": {"selector": {"sites.ecmwf.int/id": "nobody"}}}),
+        },
     }
 }
 
@@ -272,7 +318,8 @@ fn fault(rng: &mut StdRng) -> Fault {
         7 => (Match::on("create|update|patch", "*"), Act::Silence),
         8 => {
             let pause = millis(rng, 1500);
-            let acts = [Act::status(500), Act::status(409), Act::Reset, Act::LoseAnswer, Act::Silence, Act::Delay(pause)];
+            let acts =
+                [Act::status(500), Act::status(409), Act::Reset, Act::LoseAnswer, Act::Silence, Act::Delay(pause)];
             (Match::on("get|update", "leases"), one(rng, &acts))
         }
         9 => {
