@@ -28,7 +28,7 @@ struct Seen {
     asked: BTreeMap<String, Vec<String>>,
     /// Per uid of a Site: the templates, each time one changed.
     templates: BTreeMap<String, Vec<Template>>,
-    /// Uid of a StatefulSet to uid of its Site: a hand may take the reference away.
+    /// Uid of a StatefulSet to uid of its Site, the last that it named: a hand may take the reference away.
     owners: BTreeMap<String, String>,
     names: BTreeMap<String, String>,
 }
@@ -113,16 +113,17 @@ impl Seen {
 
     fn set(&mut self, set: &StatefulSet) {
         let uid = set.uid().unwrap_or_default();
-        if !self.owners.contains_key(&uid) {
-            let Some(owner) = set.owner_references().iter().find(|owner| owner.kind == "Site") else { return };
+        // A Site that was made again may take over the set of its predecessor.
+        if let Some(owner) = set.owner_references().iter().find(|owner| owner.kind == "Site") {
             self.owners.insert(uid.clone(), owner.uid.clone());
         }
+        let Some(site) = self.owners.get(&uid).cloned() else { return };
         let template = set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
         let annotations = template.and_then(|meta| meta.annotations.clone()).unwrap_or_default();
         let annotation = |name: &str| annotations.get(name).cloned().unwrap_or_default();
         let template =
             Template { set: uid.clone(), stamp: annotation(STAMPED_FOR), restarted_at: annotation(RESTARTED_AT) };
-        let templates = self.templates.entry(self.owners[&uid].clone()).or_default();
+        let templates = self.templates.entry(site).or_default();
         if templates.last() != Some(&template) {
             templates.push(template);
         }

@@ -138,7 +138,7 @@ impl Plan {
         let deeds = timeline(&mut rng, length, 80..400, |rng| deed(rng, &mut alive));
         let upsets = [1, 2].map(|number| {
             let mut rng = stream(number);
-            let mut steps = timeline(&mut rng, length, 1500..9000, upset);
+            let mut steps = timeline(&mut rng, length, 3000..14000, upset);
             // A replica is upset again only after it has come back.
             let mut shift = Duration::ZERO;
             for step in &mut steps {
@@ -302,7 +302,6 @@ fn fault(rng: &mut StdRng) -> Fault {
         ["sites", "pods", "statefulsets", "persistentvolumeclaims", "secrets", "configmaps", "persistentvolumes"];
     let millis = |rng: &mut StdRng, most| Duration::from_millis(rng.random_range(20..most));
     let replica = rng.random_range(0..2);
-    let count = rng.random_range(1..6);
     let (matching, act) = match rng.random_range(0..12) {
         0..4 => {
             let verbs = one(rng, &["create", "update", "patch", "delete", "get"]);
@@ -329,5 +328,7 @@ fn fault(rng: &mut StdRng) -> Fault {
         10 => (Match::on("watch", one(rng, &WATCHED)), Act::CutAfter(millis(rng, 2000))),
         _ => (Match::on("watch", one(rng, &WATCHED)), Act::Silence),
     };
-    Fault { replica, matching, act, count }
+    // A silence costs a time limit each time: more than two in a row would only keep the replica from working.
+    let most = if matches!(act, Act::Silence) { 2 } else { 5 };
+    Fault { replica, matching, act, count: rng.random_range(1..=most) }
 }
