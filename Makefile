@@ -3,7 +3,7 @@
 # Outside the checkout, so that every clone reuses what is built.
 export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
 
-.PHONY: up down test lint generated cluster clean
+.PHONY: up down test soak lint generated cluster clean
 
 up: ## A cluster, an operator and a running sample Site
 	cargo xtask up
@@ -13,6 +13,10 @@ down: ## End what `up` started
 
 test: lint ## Lint, then every test on a real control plane
 	cargo xtask setup && cargo xtask cluster build && cargo test --workspace --locked
+
+soak: ## The fault matrix for SOAK_MINUTES (30); SITES_MATRIX_SEED repeats one
+	cargo xtask setup && cargo xtask cluster build && SITES_MATRIX_SECONDS=$$(( $(or $(SOAK_MINUTES),30) * 60 )) \
+		cargo test --workspace --locked --test it fault_matrix_everything -- --nocapture
 
 lint: ## Format, lints, documentation, generated files, dependencies
 	cargo xtask lint

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::error::PassError;
 use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST, generated};
-use super::look::is_route;
+use super::look::{handled_trigger, is_route};
 use super::merge::{Scope, replacement, request_grows};
 use super::objects::{Rendered, api_kind};
 use super::state::{SiteState, Written};
 use crate::cluster::{CallError, Cluster, Kind, Precondition};
+use crate::domain::change;
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::site::Site;
@@ -35,6 +36,8 @@ pub struct Applier<'a> {
     pub recreating: bool,
     /// Whether a claim may grow.
     pub expansion: bool,
+    /// A repair: written only while the Site is the one that was looked at.
+    pub repairing: bool,
     site_checked: bool,
 }
 
@@ -49,7 +52,7 @@ impl<'a> Applier<'a> {
         recreating: bool,
         expansion: bool,
     ) -> Self {
-        Self { cluster, site, state, namespace, recreating, expansion, site_checked: false }
+        Self { cluster, site, state, namespace, recreating, expansion, repairing: false, site_checked: false }
     }
 
     /// Makes the live object equal its render. Answers with the metadata that it has then.
@@ -80,6 +83,9 @@ impl<'a> Applier<'a> {
             let Some(body) = self.difference(rendered, &live) else {
                 return Ok(self.record(rendered, &live));
             };
+            if self.repairing || self.unknown_stamp(rendered, &live) {
+                self.check_site().await?;
+            }
             let replaced =
                 self.cluster.replace_value(&rendered.kind, Some(self.namespace), &rendered.key.name, &body).await;
             match replaced {
@@ -127,7 +133,7 @@ impl<'a> Applier<'a> {
 
     /// `POST`. `None` when the name is taken: then the object is read.
     async fn create(&mut self, rendered: &Rendered) -> Result<Option<ChildFact>, PassError> {
-        if self.recreating && !self.site_checked {
+        if self.recreating {
             self.check_site().await?;
         }
         match self.cluster.create_value(&rendered.kind, Some(self.namespace), &rendered.body).await {
@@ -140,14 +146,19 @@ impl<'a> Applier<'a> {
         }
     }
 
+    /// Reads the Site once in a pass. What differs may have been written by another leader for a newer Site, while our
+    /// watch of Sites is silent: that must not be undone.
     async fn check_site(&mut self) -> Result<(), PassError> {
+        if self.site_checked {
+            return Ok(());
+        }
         let name = self.site.metadata.name.as_deref().unwrap_or_default();
         let live = self.cluster.read::<Site>(Some(self.namespace), name).await.map_err(PassError::call("observe"))?;
-        let same = live.is_some_and(|live| {
-            live.metadata.uid == self.site.metadata.uid && live.metadata.deletion_timestamp.is_none()
-        });
-        if !same {
-            return Err(PassError::SiteGone);
+        let same =
+            |live: &Site| live.metadata.uid == self.site.metadata.uid && live.metadata.deletion_timestamp.is_none();
+        let live = live.filter(same).ok_or(PassError::SiteGone)?;
+        if change::trigger(&live) != change::trigger(self.site) {
+            return Err(PassError::SiteStale);
         }
         self.site_checked = true;
         Ok(())
@@ -195,6 +206,17 @@ impl<'a> Applier<'a> {
             }
         }
         Ok(PassError::Terminating(key.clone()))
+    }
+
+    /// Whether the live template was made for a change that is neither the handled one nor the present one.
+    fn unknown_stamp(&self, rendered: &Rendered, live: &Value) -> bool {
+        let stamp = |set: &Value| {
+            let annotations = &set["spec"]["template"]["metadata"]["annotations"];
+            annotations[labels::STAMPED_FOR].as_str().map(str::to_owned)
+        };
+        let handled = self.state.handled.as_deref().map(|handled| change::stamp(&handled_trigger(handled)));
+        let live = stamp(live).filter(|_| rendered.key.kind == ChildKind::StatefulSet);
+        live.is_some() && live != handled && live != stamp(&rendered.body)
     }
 
     fn difference(&self, rendered: &Rendered, live: &Value) -> Option<Value> {

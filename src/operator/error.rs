@@ -70,6 +70,9 @@ pub enum PassError {
     /// The Site was deleted, or re-created, while its pass ran.
     #[error("the Site is gone or another one: nothing is created for it")]
     SiteGone,
+    /// The Site is another than the copy that the pass works with.
+    #[error("the Site has changed and its watch has not told yet: nothing is written from the older copy")]
+    SiteStale,
     /// The route index did not answer.
     #[error("the route index did not answer in time")]
     RouteIndex,
@@ -96,6 +99,7 @@ impl PassError {
             | Self::Terminating(_)
             | Self::VolumeHeld(_)
             | Self::SiteGone
+            | Self::SiteStale
             | Self::RouteIndex => "ReconcileError",
         }
     }
@@ -119,7 +123,7 @@ impl PassError {
             }
             // Costs no call while the object is known to be going.
             Self::Terminating(_) | Self::VolumeHeld(_) => Retry::After(Duration::from_secs(1)),
-            Self::VolumeAmbiguous(_) => Retry::Backoff { capped: false },
+            Self::VolumeAmbiguous(_) | Self::SiteStale => Retry::Backoff { capped: false },
             _ => Retry::Backoff { capped: update },
         }
     }
@@ -138,7 +142,7 @@ impl PassError {
     /// Part of the ordinary course: over by itself, and nobody needs to be told.
     fn is_expected(&self) -> bool {
         match self {
-            Self::Terminating(_) | Self::VolumeHeld(_) | Self::SiteGone => true,
+            Self::Terminating(_) | Self::VolumeHeld(_) | Self::SiteGone | Self::SiteStale => true,
             Self::Call { source, .. } => matches!(**source, CallError::NotLeader { .. }),
             _ => false,
         }

@@ -148,6 +148,7 @@ impl SitePass<'_> {
         let trigger = handled_trigger(&handled);
         let objects = self.render_handled(&handled, &trigger, keys)?;
         let mut applier = self.applier();
+        applier.repairing = true;
         let mut facts = Vec::new();
         for key in keys {
             let known = self.state.children.get(key);

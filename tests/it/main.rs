@@ -21,6 +21,7 @@ mod bad_input_settings;
 mod bad_input_slipped_through;
 mod calls_of_a_new_site;
 mod crd_is_published;
+mod fault_matrix;
 mod fuzz_judges;
 mod graceful_stop;
 mod lab_selftest;
