@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::error::PassError;
 use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST, generated};
 use super::look::is_route;
-use super::merge::{Scope, replacement, request_grows};
+use super::merge::{Scope, kept_fields, replacement, request_grows};
 use super::objects::{Rendered, api_kind};
 use super::state::{SiteState, Written};
 use crate::cluster::{CallError, Cluster, Kind, Precondition};
@@ -86,6 +86,7 @@ impl<'a> Applier<'a> {
                 continue;
             };
             self.accept(&rendered.key, &live).await?;
+            self.say_what_is_kept(rendered, &live);
             let Some(body) = self.difference(rendered, &live, template) else {
                 return Ok(self.record(rendered, &live));
             };
@@ -224,6 +225,21 @@ impl<'a> Applier<'a> {
                 Some(body)
             }
             _ => replacement(&rendered.key.kind, &rendered.body, live, Scope::All),
+        }
+    }
+
+    /// What cannot be applied is said once, not at every pass: nobody can change it but by making the object anew.
+    fn say_what_is_kept(&self, rendered: &Rendered, live: &Value) {
+        for field in kept_fields(&rendered.key.kind, &rendered.body, live) {
+            let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if progress.kept.insert((rendered.key.clone(), field)) {
+                tracing::info!(
+                    site = self.site.spec.id,
+                    child = %rendered.key,
+                    field = format!("spec.{field}"),
+                    "field cannot be changed: the live value is kept"
+                );
+            }
         }
     }
 

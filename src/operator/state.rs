@@ -1,7 +1,7 @@
 //! What a Site's actor remembers between passes: folded facts and the ends of passes. In memory only: all of
 //! it is rebuilt from the watches and from `status.handled` after a restart. Pure.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -87,6 +87,8 @@ pub enum Outcome {
 pub struct Progress {
     /// By key.
     pub written: BTreeMap<ChildKey, Written>,
+    /// Fields that differ from their render and cannot be changed, as far as that has been said.
+    pub kept: BTreeSet<(ChildKey, &'static str)>,
 }
 
 /// One write.
