@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
 use super::error::PassError;
-use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST, generated};
+use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST};
 use super::look::is_route;
 use super::merge::{Scope, kept_fields, replacement, request_grows};
 use super::objects::{Rendered, api_kind};
@@ -112,7 +112,7 @@ impl<'a> Applier<'a> {
             let read = self.cluster.read_value(&kind, Some(self.namespace), &key.name).await;
             let Some(live) = read.map_err(PassError::call(step(&key.kind)))? else { return Ok(None) };
             self.accept(key, &live).await?;
-            let fact = |object: &Value| ChildFact::of_value(object, generated(&key.kind), 0);
+            let fact = |object: &Value| ChildFact::of_value(object, &key.kind, 0);
             let Some(body) = replacement(&key.kind, &meta_only, &live, Scope::Meta) else {
                 return Ok(Some(fact(&live)));
             };
@@ -281,7 +281,7 @@ impl<'a> Applier<'a> {
     }
 
     fn record(&self, rendered: &Rendered, object: &Value) -> ChildFact {
-        let fact = ChildFact::of_value(object, generated(&rendered.key.kind), 0);
+        let fact = ChildFact::of_value(object, &rendered.key.kind, 0);
         let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let written = Written { render: rendered.hash, fact: fact.clone() };
         progress.written.insert(rendered.key.clone(), written);

@@ -13,7 +13,7 @@ use crate::render::quantity::Amount;
 
 /// Annotations with these prefixes are ours alone on the objects that we render: one that is not rendered any
 /// more is removed.
-const OUR_ANNOTATIONS: [&str; 3] = ["nginx.org/", "nginx.com/", "sites.ecmwf.int/"];
+pub const OUR_ANNOTATIONS: [&str; 3] = ["nginx.org/", "nginx.com/", "sites.ecmwf.int/"];
 
 /// Fields of a `StatefulSet`'s spec that cannot change after its creation.
 const FIXED_IN_STATEFUL_SET: [&str; 4] = ["selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"];
