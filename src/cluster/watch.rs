@@ -86,7 +86,7 @@ pub enum WatchEvent<K> {
     Synced,
 }
 
-/// What a metadata-only watch tells of an object. Annotations are dropped.
+/// What a metadata-only watch tells of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Namespace.
@@ -97,6 +97,8 @@ pub struct Metadata {
     pub uid: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
     /// Owners.
     pub owner_references: Vec<OwnerReference>,
     /// Resource version.
@@ -150,6 +152,7 @@ impl From<ObjectMeta> for Metadata {
             name: meta.name.unwrap_or_default(),
             uid: meta.uid.unwrap_or_default(),
             labels: meta.labels.unwrap_or_default(),
+            annotations: meta.annotations.unwrap_or_default(),
             owner_references: meta.owner_references.unwrap_or_default(),
             resource_version: meta.resource_version.unwrap_or_default(),
             generation: meta.generation,

@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
 use super::error::PassError;
-use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST, generated};
+use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST};
 use super::look::{handled_trigger, is_route};
-use super::merge::{Scope, replacement, request_grows};
+use super::merge::{Scope, kept_fields, replacement, request_grows};
 use super::objects::{Rendered, api_kind};
 use super::state::{SiteState, Written};
 use crate::cluster::{CallError, Cluster, Kind, Precondition};
@@ -80,6 +80,7 @@ impl<'a> Applier<'a> {
                 continue;
             };
             self.accept(&rendered.key, &live).await?;
+            self.say_what_is_kept(rendered, &live);
             let Some(body) = self.difference(rendered, &live) else {
                 return Ok(self.record(rendered, &live));
             };
@@ -108,7 +109,7 @@ impl<'a> Applier<'a> {
             let read = self.cluster.read_value(&kind, Some(self.namespace), &key.name).await;
             let Some(live) = read.map_err(PassError::call(step(&key.kind)))? else { return Ok(None) };
             self.accept(key, &live).await?;
-            let fact = |object: &Value| ChildFact::of_value(object, generated(&key.kind), 0);
+            let fact = |object: &Value| ChildFact::of_value(object, &key.kind, 0);
             let Some(body) = replacement(&key.kind, &meta_only, &live, Scope::Meta) else {
                 return Ok(Some(fact(&live)));
             };
@@ -241,6 +242,21 @@ impl<'a> Applier<'a> {
         }
     }
 
+    /// What cannot be applied is said once, not at every pass: nobody can change it but by making the object anew.
+    fn say_what_is_kept(&self, rendered: &Rendered, live: &Value) {
+        for field in kept_fields(&rendered.key.kind, &rendered.body, live) {
+            let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if progress.kept.insert((rendered.key.clone(), field)) {
+                tracing::info!(
+                    site = self.site.spec.id,
+                    child = %rendered.key,
+                    field = format!("spec.{field}"),
+                    "field cannot be changed: the live value is kept"
+                );
+            }
+        }
+    }
+
     /// A pod template is written only for another stamp, or to undo a foreign edit of it. A template that is
     /// different because a release or a setting renders it differently waits for the next change.
     fn template_rule(rendered: &Rendered, live: &Value) -> (Value, Scope) {
@@ -279,7 +295,7 @@ impl<'a> Applier<'a> {
     }
 
     fn record(&self, rendered: &Rendered, object: &Value) -> ChildFact {
-        let fact = ChildFact::of_value(object, generated(&rendered.key.kind), 0);
+        let fact = ChildFact::of_value(object, &rendered.key.kind, 0);
         let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let written = Written { render: rendered.hash, fact: fact.clone() };
         progress.written.insert(rendered.key.clone(), written);

@@ -117,6 +117,10 @@ impl PassError {
             Self::Call { source, .. } if source.retry_after().is_some() => {
                 Retry::After(source.retry_after().unwrap_or_default().max(Duration::from_secs(1)))
             }
+            // The object stays as large as it is: asking soon again only makes everybody send it again.
+            Self::Call { source, .. } if matches!(**source, CallError::TooLarge { .. }) => {
+                Retry::After(settings.max_backoff.get())
+            }
             // Not our failure, and over as soon as somebody leads.
             Self::Call { source, .. } if matches!(**source, CallError::NotLeader { .. }) => {
                 Retry::Backoff { capped: false }

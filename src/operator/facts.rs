@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
+use super::look::is_route;
+use super::merge::OUR_ANNOTATIONS;
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::pod_health::PodFact;
@@ -57,6 +59,8 @@ pub struct ChildFact {
     pub resource_version: String,
     /// `metadata.generation`, for kinds that have one.
     pub generation: Option<i64>,
+    /// Hash of a route's annotations that are ours: they are its behaviour, and no generation counts them. 0 if none.
+    pub annotations: u32,
     /// Hash of the six site labels, see [`label_hash`].
     pub labels: u64,
     /// Who owns it.
@@ -68,20 +72,26 @@ pub struct ChildFact {
 }
 
 impl ChildFact {
-    /// What is compared with `status.handled.children`: the generation, or the resourceVersion.
+    /// What is compared with `status.handled.children`: the generation (with the annotations' hash, where there are
+    /// any), or the resourceVersion.
     #[must_use]
     pub fn version(&self) -> String {
-        self.generation.map_or_else(|| self.resource_version.clone(), |generation| generation.to_string())
+        match (self.generation, self.annotations) {
+            (None, _) => self.resource_version.clone(),
+            (Some(generation), 0) => generation.to_string(),
+            (Some(generation), annotations) => format!("{generation}.{annotations:08x}"),
+        }
     }
 
     /// From an object's metadata.
     #[must_use]
-    pub fn of(meta: &ObjectMeta, generated: bool, list: u32) -> Self {
+    pub fn of(meta: &ObjectMeta, kind: &ChildKind, list: u32) -> Self {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta.resource_version.clone().unwrap_or_default(),
-            generation: meta.generation.filter(|_| generated),
+            generation: meta.generation.filter(|_| generated(kind)),
+            annotations: annotation_hash(kind, meta.annotations.as_ref().unwrap_or(&NONE)),
             labels: label_hash(meta.labels.as_ref().unwrap_or(&NONE)),
             owner: Ownership::of(meta.owner_references.as_deref().unwrap_or_default()),
             terminating: meta.deletion_timestamp.is_some(),
@@ -91,9 +101,9 @@ impl ChildFact {
 
     /// From a whole object, as a write answers it.
     #[must_use]
-    pub fn of_value(object: &Value, generated: bool, list: u32) -> Self {
+    pub fn of_value(object: &Value, kind: &ChildKind, list: u32) -> Self {
         let meta = object.get("metadata").cloned().unwrap_or_default();
-        serde_json::from_value::<ObjectMeta>(meta).map(|meta| Self::of(&meta, generated, list)).unwrap_or_default()
+        serde_json::from_value::<ObjectMeta>(meta).map(|meta| Self::of(&meta, kind, list)).unwrap_or_default()
     }
 
     /// Whether this is an older copy of `other`. Resource versions of one kind are comparable numbers.
@@ -204,6 +214,18 @@ pub fn label_hash(all: &BTreeMap<String, String>) -> u64 {
     hasher.finish()
 }
 
+/// Hash of the annotations of a route that are ours; the same in every process and release, since it is recorded.
+#[must_use]
+pub fn annotation_hash(kind: &ChildKind, all: &BTreeMap<String, String>) -> u32 {
+    let ours = |name: &str| is_route(kind) && OUR_ANNOTATIONS.iter().any(|prefix| name.starts_with(prefix));
+    let text: String =
+        all.iter().filter(|(name, _)| ours(name)).map(|(name, value)| format!("{name}={value}\n")).collect();
+    if text.is_empty() {
+        return 0;
+    }
+    labels::hex(text.as_bytes()).get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_default()
+}
+
 /// Whether the resource has a generation that its spec's changes raise (the others are compared by version).
 #[must_use]
 pub fn generated(kind: &ChildKind) -> bool {
@@ -214,4 +236,24 @@ pub fn generated(kind: &ChildKind) -> bool {
 #[must_use]
 pub fn describe(fact: &ChildFact) -> Value {
     json!({"version": fact.version(), "uid": fact.uid, "owner": format!("{:?}", fact.owner), "terminating": fact.terminating})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_route_counts_its_annotations_that_are_ours() {
+        let version = |kind: &ChildKind, annotations: Value| {
+            let object = json!({"metadata": {"generation": 3, "resourceVersion": "9", "annotations": annotations}});
+            ChildFact::of_value(&object, kind, 0).version()
+        };
+        let ours = version(&ChildKind::Ingress, json!({"nginx.org/a": "1"}));
+        assert_eq!(ours, "3.f365647b");
+        assert_eq!(version(&ChildKind::Ingress, json!({"nginx.org/a": "1", "example.test/b": "2"})), ours);
+        assert_ne!(version(&ChildKind::Ingress, json!({"nginx.org/a": "2"})), ours);
+        assert_eq!(version(&ChildKind::HttpRoute, json!({"example.test/b": "2"})), "3");
+        assert_eq!(version(&ChildKind::StatefulSet, json!({"sites.ecmwf.int/rendered-template": "x"})), "3");
+        assert_eq!(version(&ChildKind::Secret, json!({"nginx.org/a": "1"})), "9");
+    }
 }

@@ -13,10 +13,13 @@ use crate::render::quantity::Amount;
 
 /// Annotations with these prefixes are ours alone on the objects that we render: one that is not rendered any
 /// more is removed.
-const OUR_ANNOTATIONS: [&str; 3] = ["nginx.org/", "nginx.com/", "sites.ecmwf.int/"];
+pub const OUR_ANNOTATIONS: [&str; 3] = ["nginx.org/", "nginx.com/", "sites.ecmwf.int/"];
 
-/// Fields of a `StatefulSet` that cannot change after its creation.
+/// Fields of a `StatefulSet`'s spec that cannot change after its creation.
 const FIXED_IN_STATEFUL_SET: [&str; 4] = ["selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"];
+
+/// Fields of a claim's spec that we render and that cannot change after its creation.
+const FIXED_IN_CLAIM: [&str; 3] = ["storageClassName", "accessModes", "volumeMode"];
 
 /// How much of an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +61,11 @@ fn with_carried_fields(kind: &ChildKind, rendered: &Value, live: &Value) -> Valu
     match kind {
         ChildKind::StatefulSet => {
             for field in FIXED_IN_STATEFUL_SET {
-                if let Some(value) = live["spec"].get(field) {
-                    object["spec"][field] = value.clone();
+                // Absent is a value too: setting what was never set is refused like any other change.
+                match (live["spec"].get(field), object["spec"].as_object_mut()) {
+                    (Some(value), _) => object["spec"][field] = value.clone(),
+                    (None, Some(spec)) => drop(spec.remove(field)),
+                    (None, None) => {}
                 }
             }
             // Pods must match the selector they were born under: an old selector's labels win.
@@ -176,6 +182,27 @@ fn same_quantity(a: &str, b: &str) -> bool {
     matches!((Amount::parse(a), Amount::parse(b)), (Some(a), Some(b)) if a == b)
 }
 
+/// Fields whose rendered value differs from the live one and that the API server lets nobody change: the live value
+/// stays.
+#[must_use]
+pub fn kept_fields(kind: &ChildKind, rendered: &Value, live: &Value) -> Vec<&'static str> {
+    let fixed: &[&'static str] = match kind {
+        ChildKind::StatefulSet => &FIXED_IN_STATEFUL_SET,
+        ChildKind::PersistentVolumeClaim => &FIXED_IN_CLAIM,
+        _ => return Vec::new(),
+    };
+    let differs = |field: &str| {
+        let (wanted, is) = (&rendered["spec"][field], &live["spec"][field]);
+        match field {
+            "podManagementPolicy" if wanted.is_null() => is != "OrderedReady" && !is.is_null(),
+            // A claim is given the cluster's defaults for what it does not say.
+            "storageClassName" | "volumeMode" if wanted.is_null() => false,
+            _ => !same_or_empty(wanted, is) && !(contained(wanted, is) && contained(is, wanted)),
+        }
+    };
+    fixed.iter().copied().filter(|field| differs(field)).collect()
+}
+
 /// Whether a quota (Gi) is more than what a claim asks for. A claim never shrinks.
 #[must_use]
 pub fn request_grows(request: Option<&str>, quota: Option<u32>) -> bool {
@@ -249,6 +276,24 @@ mod tests {
         assert_eq!(written["spec"]["serviceName"], "old");
         assert_eq!(written["spec"]["podManagementPolicy"], "Parallel");
         assert_eq!(written["spec"]["template"]["metadata"]["labels"], json!({"new": "1", "app": "legacy"}));
+    }
+
+    #[test]
+    fn a_fixed_field_that_was_never_set_stays_unset_and_is_named() {
+        let rendered = json!({"metadata": {}, "spec": {"serviceName": "a", "selector": {"matchLabels": {"id": "1"}}, "replicas": 2}});
+        let live = json!({"metadata": {}, "spec": {"selector": {"matchLabels": {"id": "1"}}, "replicas": 1,
+            "podManagementPolicy": "OrderedReady", "volumeClaimTemplates": [{"metadata": {"name": "old"}}]}});
+        assert_eq!(
+            kept_fields(&ChildKind::StatefulSet, &rendered, &live),
+            ["serviceName", "volumeClaimTemplates"],
+            "and neither the selector nor the default policy"
+        );
+        let written = replaced(&ChildKind::StatefulSet, rendered, live).unwrap();
+        assert_eq!(written["spec"].get("serviceName"), None);
+        assert_eq!(written["spec"]["volumeClaimTemplates"], json!([{"metadata": {"name": "old"}}]));
+        let claim = |class: &str| json!({"spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"]}});
+        assert_eq!(kept_fields(&ChildKind::PersistentVolumeClaim, &claim("new"), &claim("old")), ["storageClassName"]);
+        assert!(kept_fields(&ChildKind::PersistentVolumeClaim, &json!({"spec": {}}), &json!({"spec": {}})).is_empty());
     }
 
     #[test]

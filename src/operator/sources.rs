@@ -10,7 +10,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::facts::{ChildFact, ClaimFact, Fact, Ownership, StatefulSetFact, WatchedKind, generated, label_hash};
+use super::facts::{
+    ChildFact, ClaimFact, Fact, Ownership, StatefulSetFact, WatchedKind, annotation_hash, generated, label_hash,
+};
 use super::objects::{api_kind, every_policy_kind};
 use super::volumes::{VolumeFact, VolumeIndex};
 use crate::cluster::{Cluster, Kind, Metadata, WatchEvent, WatchSpec, wait_served, watch, watch_metadata};
@@ -84,7 +86,6 @@ impl Lists {
 
 fn children(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
     let api = api_kind(&kind);
-    let with_generation = generated(&kind);
     let events = watch_metadata(cluster, api, spec);
     mapped(events, move |event, lists: &mut Lists| match event {
         WatchEvent::Relist => {
@@ -93,7 +94,7 @@ fn children(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
         }
         WatchEvent::Seen { object, .. } => {
             let key = ChildKey::new(kind.clone(), object.name.clone());
-            let fact = Fact::Child(key, fact_of(&object, with_generation, lists.0));
+            let fact = Fact::Child(key, fact_of(&object, &kind, lists.0));
             sites_of(object.namespace.as_deref(), &object.labels, &object.owner_references)
                 .map(|site| SourceEvent::Fact { key: site, fact: fact.clone(), spawn: true })
                 .collect()
@@ -153,7 +154,7 @@ where
         WatchEvent::Seen { object, .. } => {
             let meta = object.meta();
             let key = ChildKey::new(kind.clone(), meta.name.clone().unwrap_or_default());
-            let fact = ChildFact::of(meta, generated(&kind), lists.0);
+            let fact = ChildFact::of(meta, &kind, lists.0);
             let none = BTreeMap::new();
             let owners = meta.owner_references.as_deref().unwrap_or_default();
             sites_of(meta.namespace.as_deref(), meta.labels.as_ref().unwrap_or(&none), owners)
@@ -270,11 +271,12 @@ fn sites_of(
     keys.into_iter()
 }
 
-fn fact_of(object: &Metadata, with_generation: bool, list: u32) -> ChildFact {
+fn fact_of(object: &Metadata, kind: &ChildKind, list: u32) -> ChildFact {
     ChildFact {
         uid: object.uid.clone(),
         resource_version: object.resource_version.clone(),
-        generation: object.generation.filter(|_| with_generation),
+        generation: object.generation.filter(|_| generated(kind)),
+        annotations: annotation_hash(kind, &object.annotations),
         labels: label_hash(&object.labels),
         owner: Ownership::of(&object.owner_references),
         terminating: object.terminating,

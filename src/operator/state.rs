@@ -93,6 +93,8 @@ pub enum Outcome {
 pub struct Progress {
     /// By key.
     pub written: BTreeMap<ChildKey, Written>,
+    /// Fields that differ from their render and cannot be changed, as far as that has been said.
+    pub kept: BTreeSet<(ChildKey, &'static str)>,
 }
 
 /// One write.
