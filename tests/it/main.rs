@@ -5,4 +5,5 @@
 mod support;
 
 mod lab_selftest;
+mod proxy_selftest;
 mod render_nginx;

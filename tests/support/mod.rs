@@ -29,7 +29,7 @@ pub mod world;
 pub use audit::{Audit, Calls};
 pub use lab::Lab;
 pub use operator::{Operator, Start};
-pub use proxy::{Act, FaultProxy, Match, Times};
+pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
 pub use wait::{SOON, eventually};
 pub use world::World;
