@@ -4,6 +4,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod b01_watches_come_back;
 mod lab_selftest;
 mod proxy_selftest;
 mod render_nginx;
+mod tenant_finalizer;
+mod tenant_leadership;
+mod tenant_reconcile;

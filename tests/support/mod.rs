@@ -7,6 +7,7 @@
 //! | [`lab`] | the control plane of the test process |
 //! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
 //! | [`operator`] | one running `sites operator` |
+//! | [`tenant`] | the same ground for the example operator |
 //! | [`proxy`] | faults between an operator and the API server |
 //! | [`audit`] | who asked the API server for what |
 //! | [`api`] | objects as JSON |
@@ -23,6 +24,7 @@ pub mod lab;
 pub mod operator;
 pub mod proxy;
 pub mod redis;
+pub mod tenant;
 pub mod wait;
 pub mod world;
 
@@ -31,6 +33,7 @@ pub use lab::Lab;
 pub use operator::{Operator, Start};
 pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
+pub use tenant::Tenants;
 pub use wait::{SOON, eventually};
 pub use world::World;
 pub use xtask::cluster::Options;

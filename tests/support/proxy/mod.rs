@@ -62,8 +62,8 @@ pub struct Passed {
     pub fault: Option<Act>,
     /// The server's status code, if it came so far.
     pub code: Option<u16>,
-    /// The client went away before there was an answer.
-    pub abandoned: bool,
+    /// When the client went away without an answer.
+    pub abandoned: Option<Timestamp>,
 }
 
 impl FaultProxy {
@@ -173,14 +173,7 @@ impl Shared {
         drop(rules);
         let mut log = self.log.lock().unwrap();
         let user_agent = asked.user_agent.clone();
-        log.push(Passed {
-            at: Timestamp::now(),
-            asked,
-            user_agent,
-            fault: fault.clone(),
-            code: None,
-            abandoned: false,
-        });
+        log.push(Passed { at: Timestamp::now(), asked, user_agent, fault: fault.clone(), code: None, abandoned: None });
         Arrival { shared: Arc::clone(self), place: log.len() - 1, rule, fault, ended: AtomicBool::new(false) }
     }
 }
@@ -229,7 +222,7 @@ impl Arrival {
 impl Drop for Arrival {
     fn drop(&mut self) {
         if !self.ended.load(Ordering::SeqCst) {
-            self.shared.log.lock().unwrap()[self.place].abandoned = true;
+            self.shared.log.lock().unwrap()[self.place].abandoned = Some(Timestamp::now());
         }
     }
 }
