@@ -5,6 +5,9 @@
 mod support;
 
 mod b01_watches_come_back;
+mod b02_one_broken_site;
+mod b25_a_cold_cache;
+mod b26_two_operators;
 mod lab_selftest;
 mod proxy_selftest;
 mod render_nginx;
