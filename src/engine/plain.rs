@@ -120,14 +120,12 @@ impl<R: Reconcile> Reconciler for Plain<R> {
         R::MODEL
     }
 
-    fn seen(&self, state: &mut PlainState, _: Option<&R::Object>, new: &R::Object, _: &Moment) {
-        let status = status_of(new);
-        let ready = status["conditions"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
-        if state.reconciled.is_none() && ready {
-            state.reconciled = status["observedGeneration"].as_i64();
-        }
+    fn seen(&self, state: &mut PlainState, old: Option<&R::Object>, new: &R::Object, _: &Moment) {
+        // The status is also how a replica that follows learns what the one that leads has done.
+        let Some(told) = reconciled_at(new) else { return };
+        state.reconciled = state.reconciled.max(Some(told));
+        let news = old.and_then(reconciled_at) != Some(told);
+        state.failed = state.failed.take().filter(|(failed, _)| !(news && *failed <= Some(told)));
     }
 
     fn gone(&self, state: &mut PlainState) {
@@ -271,6 +269,13 @@ impl<R: Reconcile> Plain<R> {
             }
         }
     }
+}
+
+/// The generation that the status says was reconciled well.
+fn reconciled_at<K: Object>(object: &K) -> Option<i64> {
+    let status = status_of(object);
+    let ready = status["conditions"].as_array()?.iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
+    status["observedGeneration"].as_i64().filter(|_| ready)
 }
 
 fn status_of<K: Object>(object: &K) -> Value {

@@ -22,6 +22,7 @@ const ENVOY: &str = "/apis/gateway.envoyproxy.io/v1alpha1";
 
 static KINDS: &[Kind] = &[
     kind("Site", "/apis/sites.ecmwf.int/v1", "sites", true),
+    kind("Tenant", "/apis/myapp.example.com/v1", "tenants", true),
     kind("Secret", "/api/v1", "secrets", true),
     kind("ConfigMap", "/api/v1", "configmaps", true),
     kind("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", true),

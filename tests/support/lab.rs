@@ -122,6 +122,11 @@ impl Lab {
 
     /// A kubeconfig like the administrator's for another address, authority and token; none keeps what is there.
     pub fn kubeconfig_for(&self, server: Option<&str>, ca: Option<&Path>, token: &str) -> String {
+        self.kubeconfig_of(server, ca, &json!({"token": token}))
+    }
+
+    /// As [`Lab::kubeconfig_for`] with any user entry, such as `{"tokenFile": …}`.
+    pub fn kubeconfig_of(&self, server: Option<&str>, ca: Option<&Path>, user: &Value) -> String {
         let config = Kubeconfig::read_from(&self.inner.kubeconfig).expect("a kubeconfig");
         let cluster = config.clusters.into_iter().next().and_then(|named| named.cluster).expect("a cluster");
         let mut cluster = serde_json::to_value(cluster).unwrap();
@@ -135,7 +140,7 @@ impl Lab {
         let config: Value = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "c", "user": {"token": token}}],
+            "users": [{"name": "c", "user": user}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
         });
         config.to_string()

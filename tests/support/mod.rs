@@ -7,6 +7,7 @@
 //! | [`lab`] | the control plane of the test process |
 //! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
 //! | [`operator`] | one running `sites operator` |
+//! | [`tenant`] | the same ground for the example operator |
 //! | [`proxy`] | faults between an operator and the API server |
 //! | [`audit`] | who asked the API server for what |
 //! | [`api`] | objects as JSON |
@@ -31,6 +32,7 @@ pub mod operator;
 pub mod proxy;
 pub mod redis;
 pub mod stillness;
+pub mod tenant;
 pub mod wait;
 pub mod world;
 
@@ -38,9 +40,10 @@ pub use audit::{Audit, Calls};
 pub use lab::Lab;
 pub use legacy::Legacy;
 pub use operator::{Operator, Start};
-pub use proxy::{Act, FaultProxy, Match, Times};
+pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
 pub use stillness::{assert_left_alone, calls_about};
+pub use tenant::Tenants;
 pub use wait::{SOON, eventually};
 pub use world::World;
 pub use xtask::cluster::Options;

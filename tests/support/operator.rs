@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -71,9 +71,13 @@ impl Operator {
             .args(["operator", "--namespace", namespace, "--config"])
             .arg(settings)
             .env("KUBECONFIG", kubeconfig)
-            .envs(environment.iter().map(|(key, value)| (key, value)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .envs(environment.iter().map(|(key, value)| (key, value)));
+        Self::run(name, command)
+    }
+
+    /// Any operator on the engine, as a command that ends with this process.
+    pub(super) fn run(name: &str, mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = start(command).expect("the operator starts");
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let shared = Arc::new(Shared { pid: child.id(), child: Mutex::new(child), lines: Mutex::new(Vec::new()) });

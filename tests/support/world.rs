@@ -146,6 +146,18 @@ impl World {
         operator
     }
 
+    /// Ends this operator with the world.
+    pub(super) fn keep(&self, operator: &Operator) -> usize {
+        let mut operators = self.operators.lock().unwrap();
+        operators.push(operator.shared());
+        operators.len()
+    }
+
+    /// Removes this cluster-wide object with the world.
+    pub(super) fn keep_wide(&mut self, object: &Value) {
+        self.wide.push((kind_of(object).to_owned(), name_of(object).to_owned()));
+    }
+
     /// Applies objects given as YAML text.
     pub async fn apply(&self, yaml: &str) -> Vec<Value> {
         let mut applied = Vec::new();
@@ -330,6 +342,17 @@ impl World {
     pub async fn end(mut self) {
         self.kill_operators();
         remove(&self.api, &std::mem::take(&mut self.namespace), &std::mem::take(&mut self.wide)).await;
+    }
+
+    /// As [`World::end`], with something to do after the operators have ended and before everything goes.
+    pub(super) async fn end_with<F, T>(self, last: F)
+    where
+        F: FnOnce(ApiServer, String) -> T,
+        T: Future<Output = ()>,
+    {
+        self.kill_operators();
+        last(self.api.clone(), self.namespace.clone()).await;
+        self.end().await;
     }
 
     fn kill_operators(&self) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request};
+use http::{Method, Request, Uri, header};
 
 /// What is asked of the API server, read from method and path as the server reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,11 +12,21 @@ pub struct Asked {
     pub subresource: String,
     pub namespace: String,
     pub name: String,
+    pub query: String,
+    pub user_agent: String,
+    /// The token that it came with.
+    pub bearer: String,
 }
 
 impl Asked {
     pub fn read<B>(request: &Request<B>) -> Self {
-        let mut asked = Self::default();
+        let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut asked = Self {
+            query: request.uri().query().unwrap_or_default().to_owned(),
+            user_agent: text(header::USER_AGENT).to_owned(),
+            bearer: text(header::AUTHORIZATION).trim_start_matches("Bearer ").to_owned(),
+            ..Self::default()
+        };
         let mut parts = request.uri().path().trim_matches('/').split('/').collect::<Vec<_>>().into_iter();
         match parts.next() {
             Some("api") => drop(parts.next()),
@@ -40,10 +50,7 @@ impl Asked {
             asked.subresource = text();
         }
         let one = !asked.name.is_empty();
-        let watch = request
-            .uri()
-            .query()
-            .is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1")));
+        let watch = asked.query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"));
         asked.verb = match *request.method() {
             Method::GET if watch => "watch",
             Method::GET if one => "get",
@@ -58,6 +65,19 @@ impl Asked {
         .into();
         asked
     }
+
+    fn begins_a_list(&self) -> bool {
+        let asks = |part: &str| self.query.split('&').any(|pair| pair.starts_with(part));
+        if self.verb == "watch" { asks("sendInitialEvents=true") } else { !asks("continue=") }
+    }
+}
+
+/// The same request with another page size.
+pub(super) fn with_limit(uri: &Uri, limit: u32) -> Uri {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    let kept = pairs.filter(|pair| !pair.is_empty() && !pair.starts_with("limit="));
+    let query = kept.fold(format!("limit={limit}"), |query, pair| format!("{query}&{pair}"));
+    format!("{}?{query}", uri.path()).parse().expect("an address")
 }
 
 /// Which requests a rule is about. Built from [`Match::on`] or [`Match::all`] and narrowed.
@@ -66,7 +86,12 @@ pub struct Match {
     verbs: Vec<String>,
     resource: Option<String>,
     subresource: Option<String>,
+    namespace: Option<String>,
     name: Option<String>,
+    query: Option<String>,
+    agent: Option<String>,
+    bearer: Option<String>,
+    first_list: bool,
 }
 
 impl Match {
@@ -80,7 +105,41 @@ impl Match {
     pub fn on(verbs: &str, resource: &str) -> Self {
         let verbs = if verbs == "*" { Vec::new() } else { verbs.split('|').map(str::to_owned).collect() };
         let any = resource == "*";
-        Self { verbs, resource: (!any).then(|| resource.to_owned()), subresource: (!any).then(String::new), name: None }
+        Self {
+            verbs,
+            resource: (!any).then(|| resource.to_owned()),
+            subresource: (!any).then(String::new),
+            ..Self::default()
+        }
+    }
+
+    /// The complete lists of a resource, in either form: a list (its first page), or a watch that begins with one.
+    pub fn first_list(resource: &str) -> Self {
+        Self { first_list: true, ..Self::on("list|watch", resource) }
+    }
+
+    /// Only in this namespace.
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Only with this in the query: `continue=` for the second and later pages of a list.
+    pub fn asking(mut self, part: &str) -> Self {
+        self.query = Some(part.into());
+        self
+    }
+
+    /// Only from user agents that contain this.
+    pub fn from(mut self, agent: &str) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// Only with this token.
+    pub fn bearing(mut self, token: &str) -> Self {
+        self.bearer = Some(token.into());
+        self
     }
 
     /// Only for the object of this name. (A create names its object in the body: it has no name here.)
@@ -97,10 +156,16 @@ impl Match {
 
     pub fn covers(&self, asked: &Asked) -> bool {
         let fits = |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|wanted| wanted == is);
+        let within = |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|wanted| is.contains(wanted));
         (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
             && fits(&self.resource, &asked.resource)
             && fits(&self.subresource, &asked.subresource)
+            && fits(&self.namespace, &asked.namespace)
             && fits(&self.name, &asked.name)
+            && fits(&self.bearer, &asked.bearer)
+            && within(&self.query, &asked.query)
+            && within(&self.agent, &asked.user_agent)
+            && (!self.first_list || asked.begins_a_list())
     }
 }
 
@@ -109,9 +174,13 @@ impl Match {
 pub enum Act {
     /// The server never sees it; the client gets a Kubernetes Status.
     Status { code: u16, reason: String, message: String, retry_after: Option<u32> },
+    /// The server never sees it; the client gets a watch whose only event is an ERROR with this code.
+    WatchError(u16),
     /// It reaches the server later.
     Delay(Duration),
-    /// The server never sees it; the connection ends without an answer.
+    /// It reaches the server when the rule is lifted.
+    Hold,
+    /// The server never sees it; the connection is reset (TCP RST).
     Reset,
     /// The server does it; the connection ends without an answer.
     LoseAnswer,
@@ -119,6 +188,25 @@ pub enum Act {
     Silence,
     /// The server's answer ends, without warning, after this time: a watch that breaks.
     CutAfter(Duration),
+    /// The connection is reset (TCP RST) after so many bytes of the server's answer.
+    ResetAt(usize),
+    /// Every part of the server's answer comes so much later than the one before: a slow list.
+    Slow(Duration),
+    /// A list comes in pages of this size, whatever the client asked for.
+    Pages(u32),
+    /// The first answer under this rule is given to every later request for the same: a stale list.
+    Stale,
+}
+
+/// What happens to an answer that is already under way: a watch that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upset {
+    /// Nothing comes any more, nor an end.
+    Silence,
+    /// It breaks off.
+    Break,
+    /// An ERROR event with code 410, then the end.
+    Expire,
 }
 
 impl Act {

@@ -4,27 +4,28 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::client::ConfigExt;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
+use super::bodies::{Flow, Twist};
+use super::rules::with_limit;
 use super::{Act, Asked, Shared};
 
 /// One concrete type: a boxed error makes the compiler lose sight of what may be sent between threads.
-type Fault = std::io::Error;
+pub(super) type Fault = std::io::Error;
 type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Fault>;
 type Upstream = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
 
@@ -79,56 +80,107 @@ fn acceptor(ca: &Path) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-async fn connection(stream: tokio::net::TcpStream, tls: TlsAcceptor, upstream: Upstream, shared: Arc<Shared>) {
+/// A client's connection, for those who may have to reset it: a second handle on the same socket.
+pub(super) struct Socket(TcpStream);
+
+impl Socket {
+    /// The connection will end with a RST instead of an orderly end, as soon as it is dropped.
+    pub(super) fn reset(&self) {
+        self.0.set_zero_linger().expect("a socket that takes options");
+    }
+}
+
+async fn connection(stream: TcpStream, tls: TlsAcceptor, upstream: Upstream, shared: Arc<Shared>) {
+    let Ok(stream) = stream.into_std() else { return };
+    let Ok(socket) = stream.try_clone().and_then(TcpStream::from_std) else { return };
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
     let Ok(stream) = tls.accept(stream).await else { return };
+    let socket = Arc::new(Socket(socket));
     let service = hyper::service::service_fn(move |request| -> BoxFuture<'static, Result<Response<Answer>, Fault>> {
-        Box::pin(exchange(request, Arc::clone(&upstream), Arc::clone(&shared)))
+        Box::pin(exchange(request, Arc::clone(&upstream), Arc::clone(&shared), Arc::clone(&socket)))
     });
-    // An error from the service ends the connection without an answer: that is how a reset is made.
+    // An error from the service ends the connection without an answer.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn exchange(
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     upstream: Upstream,
     shared: Arc<Shared>,
+    socket: Arc<Socket>,
 ) -> Result<Response<Answer>, Fault> {
     let asked = Asked::read(&request);
-    let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    let (place, fault) = shared.arrive(asked, agent.to_owned());
-    match fault {
+    let target = request.uri().clone();
+    let arrival = shared.arrive(asked.clone());
+    let fault = arrival.fault.clone();
+    match &fault {
         Some(Act::Status { code, reason, message, retry_after }) => {
             // The body is read first: closing on a client that still sends would be another fault.
             let _ = request.into_body().collect().await;
-            return Ok(status(code, &reason, &message, retry_after));
+            arrival.done();
+            return Ok(status(*code, reason, message, *retry_after));
         }
-        Some(Act::Reset) => return Err(Fault::other("reset by rule")),
-        Some(Act::Delay(time)) => tokio::time::sleep(time).await,
+        Some(Act::WatchError(code)) => {
+            arrival.done();
+            return Ok(json(StatusCode::OK, error_event(*code)));
+        }
+        Some(Act::Reset) => {
+            socket.reset();
+            arrival.done();
+            return Err(Fault::other("reset by rule"));
+        }
+        Some(Act::Delay(time)) => tokio::time::sleep(*time).await,
+        Some(Act::Hold) => arrival.lifted().await,
+        Some(Act::Pages(size)) if asked.verb == "list" => *request.uri_mut() = with_limit(request.uri(), *size),
+        Some(Act::Stale) => {
+            if let Some(old) = arrival.kept(&target) {
+                arrival.done();
+                return Ok(json(StatusCode::OK, old));
+            }
+        }
         _ => {}
     }
     let response = upstream(without_hop_headers(request)).await.map_err(Fault::other)?;
-    shared.answered(place, response.status().as_u16());
+    arrival.answered(response.status().as_u16());
     if matches!(fault, Some(Act::LoseAnswer)) {
         return Err(Fault::other("answer lost by rule"));
     }
     let (mut head, body) = response.into_parts();
     remove_hop_headers(&mut head.headers);
-    let body = match fault {
-        Some(Act::Silence) => {
-            head.headers.remove(header::CONTENT_LENGTH);
-            Silent(body).boxed_unsync()
-        }
-        Some(Act::CutAfter(time)) => {
-            head.headers.remove(header::CONTENT_LENGTH);
-            Cut { body, end: Box::pin(tokio::time::sleep(time)) }.boxed_unsync()
-        }
-        _ => body.map_err(Fault::other).boxed_unsync(),
+    if matches!(fault, Some(Act::Stale)) && head.status == StatusCode::OK {
+        let bytes = body.collect().await.map_err(Fault::other)?.to_bytes();
+        arrival.keep(&target, bytes.clone());
+        return Ok(json(StatusCode::OK, bytes));
+    }
+    let twist = match fault {
+        Some(Act::Silence) => Twist::Silence,
+        Some(Act::CutAfter(time)) => Twist::CutAfter(Box::pin(tokio::time::sleep(time))),
+        Some(Act::ResetAt(bytes)) => Twist::ResetAt(bytes, socket, Box::pin(tokio::time::sleep(Duration::ZERO))),
+        Some(Act::Slow(pause)) => Twist::Slow(pause, Box::pin(tokio::time::sleep(pause))),
+        _ => Twist::None,
     };
+    if matches!(twist, Twist::Silence | Twist::CutAfter(_)) {
+        head.headers.remove(header::CONTENT_LENGTH);
+    }
+    let body = Flow { body, stream: shared.streams.open(asked), twist, over: false }.boxed_unsync();
     Ok(Response::from_parts(head, body))
 }
 
-/// A Kubernetes Status as an answer.
-fn status(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> Response<Answer> {
+/// An ERROR event of a watch.
+pub(super) fn error_event(code: u16) -> Bytes {
+    let Act::Status { reason, message, .. } = Act::status(code) else { unreachable!("a status is one") };
+    let object = status_body(code, &reason, &message, None);
+    Bytes::from(format!("{}\n", serde_json::json!({"type": "ERROR", "object": object})))
+}
+
+fn json(code: StatusCode, bytes: Bytes) -> Response<Answer> {
+    let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed_unsync());
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
+
+fn status_body(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> serde_json::Value {
     let mut body = serde_json::json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
         "code": code, "reason": reason, "message": message,
@@ -136,10 +188,13 @@ fn status(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> R
     if let Some(seconds) = retry_after {
         body["details"] = serde_json::json!({"retryAfterSeconds": seconds});
     }
-    let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
-    let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(code).unwrap();
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    body
+}
+
+/// A Kubernetes Status as an answer.
+fn status(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> Response<Answer> {
+    let body = status_body(code, reason, message, retry_after);
+    let mut response = json(StatusCode::from_u16(code).unwrap(), Bytes::from(body.to_string()));
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
@@ -155,35 +210,5 @@ fn without_hop_headers(mut request: Request<Incoming>) -> Request<Incoming> {
 fn remove_hop_headers(headers: &mut HeaderMap) {
     for name in [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, header::TE] {
         headers.remove(name);
-    }
-}
-
-/// A body that keeps the server's open and shows nothing of it.
-struct Silent(Incoming);
-
-impl Body for Silent {
-    type Data = Bytes;
-    type Error = Fault;
-
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
-        Poll::Pending
-    }
-}
-
-/// A body that breaks at a moment.
-struct Cut {
-    body: Incoming,
-    end: Pin<Box<tokio::time::Sleep>>,
-}
-
-impl Body for Cut {
-    type Data = Bytes;
-    type Error = Fault;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
-        if self.end.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(Fault::other("cut by rule"))));
-        }
-        Pin::new(&mut self.body).poll_frame(context).map_err(Fault::other)
     }
 }
