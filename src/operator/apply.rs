@@ -21,6 +21,18 @@ use crate::domain::site::Site;
 /// Times that an object is read again because it changed between read and write.
 const MOST_ROUNDS: usize = 4;
 
+/// What a pass is for: how sure it must be of its Site before it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Nothing of the Site is known to exist.
+    New,
+    /// A change. A missing child was there before: the Site is read before it is made again, since a cascade
+    /// deletes children first.
+    Change,
+    /// A repair: also written only while the Site is the one that was looked at.
+    Repair,
+}
+
 /// Applies the objects of one Site in one pass.
 pub struct Applier<'a> {
     /// The client.
@@ -31,13 +43,10 @@ pub struct Applier<'a> {
     pub state: &'a SiteState,
     /// Namespace of the Site.
     pub namespace: &'a str,
-    /// A missing child was there before: the Site is read before it is made again, since a cascade deletes
-    /// children first.
-    pub recreating: bool,
+    /// What the pass is for.
+    pub purpose: Purpose,
     /// Whether a claim may grow.
     pub expansion: bool,
-    /// A repair: written only while the Site is the one that was looked at.
-    pub repairing: bool,
     site_checked: bool,
 }
 
@@ -49,10 +58,10 @@ impl<'a> Applier<'a> {
         site: &'a Site,
         state: &'a SiteState,
         namespace: &'a str,
-        recreating: bool,
+        purpose: Purpose,
         expansion: bool,
     ) -> Self {
-        Self { cluster, site, state, namespace, recreating, expansion, repairing: false, site_checked: false }
+        Self { cluster, site, state, namespace, purpose, expansion, site_checked: false }
     }
 
     /// Makes the live object equal its render. Answers with the metadata that it has then.
@@ -84,7 +93,7 @@ impl<'a> Applier<'a> {
             let Some(body) = self.difference(rendered, &live) else {
                 return Ok(self.record(rendered, &live));
             };
-            if self.repairing || self.unknown_stamp(rendered, &live) {
+            if self.purpose == Purpose::Repair || self.unknown_stamp(rendered, &live) {
                 self.check_site().await?;
             }
             let replaced =
@@ -134,7 +143,7 @@ impl<'a> Applier<'a> {
 
     /// `POST`. `None` when the name is taken: then the object is read.
     async fn create(&mut self, rendered: &Rendered) -> Result<Option<ChildFact>, PassError> {
-        if self.recreating {
+        if self.purpose != Purpose::New {
             self.check_site().await?;
         }
         match self.cluster.create_value(&rendered.kind, Some(self.namespace), &rendered.body).await {

@@ -218,8 +218,9 @@ pub fn label_hash(all: &BTreeMap<String, String>) -> u64 {
 #[must_use]
 pub fn annotation_hash(kind: &ChildKind, all: &BTreeMap<String, String>) -> u32 {
     let ours = |name: &str| is_route(kind) && OUR_ANNOTATIONS.iter().any(|prefix| name.starts_with(prefix));
-    let text: String =
+    let text: Vec<String> =
         all.iter().filter(|(name, _)| ours(name)).map(|(name, value)| format!("{name}={value}\n")).collect();
+    let text = text.concat();
     if text.is_empty() {
         return 0;
     }

@@ -197,7 +197,7 @@ pub fn kept_fields(kind: &ChildKind, rendered: &Value, live: &Value) -> Vec<&'st
             "podManagementPolicy" if wanted.is_null() => is != "OrderedReady" && !is.is_null(),
             // A claim is given the cluster's defaults for what it does not say.
             "storageClassName" | "volumeMode" if wanted.is_null() => false,
-            _ => !same_or_empty(wanted, is) && !(contained(wanted, is) && contained(is, wanted)),
+            _ => !(same_or_empty(wanted, is) || contained(wanted, is) && contained(is, wanted)),
         }
     };
     fixed.iter().copied().filter(|field| differs(field)).collect()

@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use ractor::ActorRef;
 use serde_json::Value;
 
-use super::apply::Applier;
+use super::apply::{Applier, Purpose};
 use super::attach;
 use super::error::PassError;
 use super::facts::{ChildFact, Ownership};
@@ -106,7 +106,7 @@ impl SitePass<'_> {
         let restart = Restart { restarted_at: seconds(self.wall), stamped_for: change::stamp(&self.state.trigger) };
         let observed = Observed { namespace: self.namespace(), route_name, restart, volume };
         let objects = Objects::of(render::render(self.site, self.settings, &observed)?)?;
-        let mut applier = self.applier();
+        let mut applier = self.applier(self.purpose());
         let mut done = Progressed::default();
         for rendered in &objects.before_claim {
             done.note(&rendered.key, applier.ensure(rendered).await?);
@@ -147,8 +147,7 @@ impl SitePass<'_> {
         let mut handled = self.state.handled.as_deref().cloned().unwrap_or_default();
         let trigger = handled_trigger(&handled);
         let objects = self.render_handled(&handled, &trigger, keys)?;
-        let mut applier = self.applier();
-        applier.repairing = true;
+        let mut applier = self.applier(Purpose::Repair);
         let mut facts = Vec::new();
         for key in keys {
             let known = self.state.children.get(key);
@@ -227,11 +226,14 @@ impl SitePass<'_> {
         Ok(Objects::of(render::render(self.site, self.settings, &observed)?)?)
     }
 
-    fn applier(&self) -> Applier<'_> {
-        let recreating = self.state.handled.is_some() || self.state.stateful_set.is_some();
+    fn purpose(&self) -> Purpose {
+        if self.state.handled.is_some() || self.state.stateful_set.is_some() { Purpose::Change } else { Purpose::New }
+    }
+
+    fn applier(&self, purpose: Purpose) -> Applier<'_> {
         let expansion = self.settings.kubernetes.storage_expansion_supported;
         let namespace = self.site.metadata.namespace.as_deref().unwrap_or_default();
-        Applier::new(self.cluster, self.site, self.state, namespace, recreating, expansion)
+        Applier::new(self.cluster, self.site, self.state, namespace, purpose, expansion)
     }
 
     /// The claim: a retained volume is reserved for it first, so that no other claim can take it.
@@ -352,7 +354,7 @@ impl SitePass<'_> {
     async fn unrecorded_route(&self) -> Result<Option<(ChildKey, String)>, PassError> {
         let wanted = names::public_path(self.site);
         let named = self.site.public_path().map(|(space, name)| names::route(space, name));
-        let applier = self.applier();
+        let applier = self.applier(self.purpose());
         let mut other = None;
         for (key, fact) in &self.state.children {
             if !matches!(key.kind, ChildKind::Ingress | ChildKind::HttpRoute) || fact.terminating {

@@ -44,8 +44,8 @@ async fn b06_objects_of_a_dead_owner_are_taken_over_and_stay() {
         "controller": true, "blockOwnerDeletion": true,
     }]);
     for object in left.iter().filter(|object| kind_of(object) != "Pod") {
-        let patch = json!({"metadata": {"ownerReferences": owner}});
-        world.api.merge(kind_of(object), &world.namespace, name_of(object), "", &patch).await.unwrap();
+        let references = json!({"metadata": {"ownerReferences": owner}});
+        world.api.merge(kind_of(object), &world.namespace, name_of(object), "", &references).await.unwrap();
     }
     let site = world.api.create(&world.namespace, &backup).await.unwrap();
     assert_ne!(site["metadata"]["uid"], dead["metadata"]["uid"]);

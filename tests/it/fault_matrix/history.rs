@@ -1,4 +1,4 @@
-//! Every version that the Sites and their StatefulSets had, as watches tell them; and whether the templates followed
+//! Every version that the Sites and their pods' sets had, as watches tell them; and whether the templates followed
 //! the Sites: each change of a Site rolls its pods at most once, and nothing is ever rolled back.
 
 use std::collections::BTreeMap;
