@@ -1,11 +1,13 @@
 //! B10: a retained volume goes to the Site whose data it has, and to nobody else. (The take-over tests have volumes of
 //! deleted Sites and of old claim names.)
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::api::{condition, name_of};
 use crate::support::belongings::uid;
-use crate::support::{SOON, World, eventually};
+use crate::support::{Act, FaultProxy, Match, SOON, Start, Times, World, eventually};
 
 /// A class that nobody provisions: a claim of it waits for a volume that is there.
 async fn manual_class(world: &mut World) -> String {
@@ -60,13 +62,25 @@ async fn b10_a_released_volume_is_never_open_to_another_claim() {
     let mut world = World::new("b10").await;
     let class = manual_class(&mut world).await;
     let volume = released(&world, &class, "data", "first", (&world.namespace, "first")).await;
-    let operator = world.start_operator().await;
+    let proxy = FaultProxy::start(world.lab()).await;
+    let start = Start { kubeconfig: Some(proxy.kubeconfig(&world).await), ..Start::default() };
+    let operator = world.start_operator_with(start).await;
     // It asks for the same class and size, and was there first.
     world.site("second", json!({})).await;
     world.wait_ready("second").await;
     assert_eq!(world.claim("second").await["status"]["phase"], "Pending");
 
+    // Between the reservation and the claim it is for, the other claim is looked at by its controller.
+    let claims = Match::on("create", "persistentvolumeclaims");
+    let held = proxy.fault(claims, Act::Delay(Duration::from_secs(4)), Times::Count(1));
     world.site("first", json!({})).await;
+    eventually("the claim is on its way", SOON, || async { proxy.hits(held) == 1 }).await;
+    let touch = json!({"metadata": {"annotations": {"example.test/touched": "yes"}}});
+    world.api.merge("PersistentVolumeClaim", &world.namespace, "second", "", &touch).await.unwrap();
+    let reference = world.api.get("PersistentVolume", "", &volume).await.unwrap()["spec"]["claimRef"].clone();
+    assert_eq!(reference["name"], "first");
+    assert_eq!(reference["namespace"], world.namespace.as_str());
+    assert!(reference["uid"].is_null() && reference["resourceVersion"].is_null(), "{reference}");
     world.running(&operator, "first").await;
     let bound = wait_volume(&world, &volume, "Bound").await;
     let claim = world.claim("first").await;
