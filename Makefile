@@ -3,6 +3,9 @@
 # Outside the checkout, so that every clone reuses what is built.
 export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
 
+# Tests that load the whole machine: alone and one after the other, so that they do not starve the rest.
+HEAVY := fault_matrix b25_a_cold life_05_life_08_two_hundred
+
 .PHONY: up down test soak lint generated cluster clean
 
 up: ## A cluster, an operator and a running sample Site
@@ -12,7 +15,9 @@ down: ## End what `up` started
 	cargo xtask down
 
 test: lint ## Lint, then every test on a real control plane
-	cargo xtask setup && cargo xtask cluster build && cargo test --workspace --locked
+	cargo xtask setup && cargo xtask cluster build
+	cargo test --workspace --locked -- --test-threads 6 $(foreach test,$(HEAVY),--skip $(test))
+	cargo test --workspace --locked --test it -- --test-threads 1 $(HEAVY)
 
 soak: ## The fault matrix for SOAK_MINUTES (30); SITES_MATRIX_SEED repeats one
 	cargo xtask setup && cargo xtask cluster build && SITES_MATRIX_SECONDS=$$(( $(or $(SOAK_MINUTES),30) * 60 )) \

@@ -6,7 +6,7 @@ use super::look::handled_trigger;
 use super::state::{Outcome, SiteState};
 use crate::domain::conditions::{self, Reason, Status};
 use crate::domain::pod_health;
-use crate::domain::site::{Site, SiteStatus};
+use crate::domain::site::{Phase, Site, SiteStatus};
 
 /// The merge patch that makes the status true, or nothing if it is.
 #[must_use]
@@ -15,8 +15,9 @@ pub fn patch(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> Option<Va
     let desired = desired(site, state, wall);
     // A new Site says nothing before its first pass has ended or its pods have something to say: the first
     // write then carries both.
+    let says_nothing = desired.phase == Some(Phase::Pending) && desired.container_problems.is_empty();
     let silent = site.status.is_none() && state.outcome == Outcome::Unknown && state.refusal().is_none();
-    if present == desired || (silent && state.pods.is_empty()) {
+    if present == desired || (silent && says_nothing) {
         return None;
     }
     // A status without a record of ours may hold what cannot be read: all of it is written.

@@ -12,8 +12,8 @@ use crate::support::{
 };
 
 /// Sites in all, and how many of them run (the others are archived, which is a healthy state too).
-const SITES: usize = 500;
-const RUNNING: usize = 60;
+const SITES: usize = 150;
+const RUNNING: usize = 30;
 /// The first creation of so many, on a busy machine.
 const LONG: Duration = Duration::from_secs(240);
 

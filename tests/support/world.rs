@@ -333,9 +333,17 @@ impl World {
     /// (see `tests/cluster/stages/pods.yaml`). A pod that replaces them is ok again.
     pub async fn show(&self, id: &str, outcome: &str) {
         let patch = json!({"metadata": {"annotations": {"sites.test/outcome": outcome}}});
-        for pod in self.pods(id).await {
-            self.api.merge("Pod", &self.namespace, name_of(&pod), "", &patch).await.expect("a pod to annotate");
-        }
+        eventually(&format!("the pods of {id} are told to show {outcome}"), SOON, || async {
+            let pods = self.pods(id).await;
+            for pod in &pods {
+                // A pod that is replaced meanwhile is found by the next try.
+                if let Err(error) = self.api.merge("Pod", &self.namespace, name_of(pod), "", &patch).await {
+                    return Err(error.to_string());
+                }
+            }
+            Ok(())
+        })
+        .await;
     }
 
     /// Ends the operators and removes the namespace with its volumes; returns when the API server has the orders.
