@@ -33,8 +33,7 @@ async fn wait_event(world: &World, name: &str) -> String {
         let said = event.and_then(|event| event["message"].as_str().map(str::to_owned));
         // A server that has not yet taken up the stricter rules lets the status pass.
         let site = world.must("Site", name).await;
-        let status = crate::support::api::condition(&site, "Ready")
-            .and_then(|ready| ready["message"].as_str().map(str::to_owned));
+        let status = condition(&site, "Ready").and_then(|ready| ready["message"].as_str().map(str::to_owned));
         said.or(status)
     })
     .await
