@@ -77,6 +77,9 @@ pub enum ProcessError {
     /// No registry.
     #[error("the registry cannot start: {0}")]
     Spawn(#[from] SpawnErr),
+    /// The registry ended by itself, by a defect of ours.
+    #[error("the registry has ended: nothing is looked after any more, the process must be started again")]
+    RegistryEnded,
     /// The admin port is taken, or not ours.
     #[error("admin address {address} cannot be bound: {source}")]
     Admin {
@@ -124,7 +127,7 @@ pub async fn run<R: Reconciler>(
     let mut signals = Signals::new().map_err(ProcessError::Signal)?;
     let events = Events::start(&cluster, &options.name, &instance);
     let context = Arc::new(Context::new(reconciler, cluster.clone(), options.engine.clone(), metrics, events));
-    let engine = Engine::start(context.clone(), feeds).await?;
+    let mut engine = Engine::start(context.clone(), feeds).await?;
     started(&engine);
     let end = CancellationToken::new();
     let address = options.admin_address;
@@ -133,8 +136,10 @@ pub async fn run<R: Reconciler>(
         .map_err(|source| ProcessError::Admin { address, source })?;
     let resign = CancellationToken::new();
     let election = lead(&cluster, &options, &instance, resign.clone());
-    signals.next().await;
-    info!("stopping");
+    tokio::select! {
+        () = signals.next() => info!("stopping"),
+        () = engine.ended() => return Err(ProcessError::RegistryEnded),
+    }
     let orderly = async {
         engine.stop(options.grace).await;
         resign.cancel();

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use ractor::{Actor, ActorRef, SpawnErr};
 use serde_json::Value;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tracing::{info, warn};
 
 use super::context::Context;
@@ -38,13 +38,14 @@ pub struct Engine<R: Reconciler> {
     registry: ActorRef<RegistryMessage<R>>,
     context: Arc<Context<R>>,
     pumps: JoinSet<()>,
+    ended: JoinHandle<()>,
 }
 
 impl<R: Reconciler> Engine<R> {
     /// Starts everything. Work begins when every first list is complete and this replica leads.
     pub async fn start(context: Arc<Context<R>>, feeds: Feeds<R>) -> Result<Self, SpawnErr> {
         let birth = RegistryBirth { context: context.clone(), sources: feeds.related.len() };
-        let (registry, _) = Actor::spawn(None, Registry::default(), birth).await?;
+        let (registry, ended) = Actor::spawn(None, Registry::default(), birth).await?;
         let mut pumps = JoinSet::new();
         pump(&mut pumps, &registry, feeds.objects, RegistryMessage::Watched);
         for source in feeds.related {
@@ -59,7 +60,13 @@ impl<R: Reconciler> Engine<R> {
         if !period.is_zero() {
             pumps.spawn(tick(registry.clone(), period / u32::try_from(RESYNC_SLICES).unwrap_or(1)));
         }
-        Ok(Self { registry, context, pumps })
+        Ok(Self { registry, context, pumps, ended })
+    }
+
+    /// Returns when the registry has ended by itself: nothing is looked after any more, and only a new process helps.
+    pub async fn ended(&mut self) {
+        // A panic is an end too.
+        let _ = (&mut self.ended).await;
     }
 
     /// What every actor shares.

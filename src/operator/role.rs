@@ -67,7 +67,7 @@ pub async fn run(args: OperatorArgs) -> anyhow::Result<()> {
             let _ = registry.cast(RegistryMessage::Nudge { key });
         }
     };
-    let (routes, _) = Actor::spawn(None, RouteOwner, Box::new(wake)).await?;
+    let (routes, routes_ended) = Actor::spawn(None, RouteOwner, Box::new(wake)).await?;
     let reconciler = Arc::new(SiteReconciler {
         settings: settings.clone(),
         volumes: volumes.clone(),
@@ -76,11 +76,15 @@ pub async fn run(args: OperatorArgs) -> anyhow::Result<()> {
     });
     let feeds = feeds(&cluster, &settings, &namespace, &volumes);
     let options = process_options(&settings, namespace);
-    run_engine(connected, reconciler, feeds, options, move |engine| {
+    let running = run_engine(connected, reconciler, feeds, options, move |engine| {
         // Set once, before anybody can be woken: the first pass waits for the lists.
         let _ = registry.set(engine.registry().clone());
-    })
-    .await?;
+    });
+    tokio::select! {
+        ended = running => ended?,
+        // Without the index no path can be given: only a new process helps.
+        _ = routes_ended => anyhow::bail!("the route owner has ended, the process must be started again"),
+    }
     routes.stop(None);
     // Every sender is gone with the engine: the last keys are cleared, then the task ends.
     if tokio::time::timeout(LAST_CLEARING, clearing).await.is_err() {

@@ -124,6 +124,7 @@ async fn lab_volumes_are_provisioned_released_and_bound_again() {
     // Reserved by namespace and name, without naming the volume in the claim.
     let reserve = |claim: &str| json!({"spec": {"claimRef": {"name": claim, "namespace": world.namespace, "uid": null, "resourceVersion": null}}});
     api.merge("PersistentVolume", "", name, "", &reserve("second")).await.unwrap();
+    wait_volume(api, name, "Available").await;
     api.create(&world.namespace, &claim("second", &json!({}))).await.unwrap();
     assert_eq!(wait_claim(&world, "second", "Bound").await["spec"]["volumeName"], name);
 
