@@ -11,6 +11,7 @@ mod discovery;
 mod error;
 mod events;
 mod gate;
+mod guard;
 mod kind;
 mod leadership;
 mod lease;

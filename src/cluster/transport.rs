@@ -27,6 +27,7 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 use tracing::Instrument;
 
 use super::gate::{Gate, retry_after};
+use super::guard::{Guarded, closed_gate, guarded};
 use super::leadership::Leadership;
 use super::request::Traits;
 use super::token::TokenFile;
@@ -195,12 +196,19 @@ impl Transport {
         }
     }
 
-    async fn exchange(&mut self, request: Request<Body>, traits: &Traits) -> Result<Answer, Fault> {
+    async fn exchange(&mut self, mut request: Request<Body>, traits: &Traits) -> Result<Answer, Fault> {
         let inner = self.inner.ready().await.map_err(|error| Fault::Connection(chain(&*error)))?;
         if traits.gated && !self.road.leadership.valid() {
             return Err(Fault::NotLeader);
         }
-        let answer = inner.call(request).await.map_err(|error| Fault::Connection(chain(&*error)))?;
+        if traits.gated {
+            // Looked at again when the bytes leave.
+            request.extensions_mut().insert(self.road.leadership.clone());
+        }
+        let answer = inner.call(request).await.map_err(|error| match closed_gate(&*error) {
+            true => Fault::NotLeader,
+            false => Fault::Connection(chain(&*error)),
+        })?;
         let status = answer.status();
         let wait = retry_after(answer.headers(), Timestamp::now());
         self.road.gate.learn(status, wait, Instant::now());
@@ -259,12 +267,13 @@ pub(super) fn http_client(config: &Config) -> kube::Result<Inner> {
     let tls = config.rustls_https_connector_with_connector(tcp)?;
     let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .build::<_, Body>(tls);
+        .build::<_, Guarded>(tls);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
+        .map_request(guarded)
         .service(client);
     Ok(BoxCloneService::new(service.map_err(BoxError::from)))
 }
