@@ -141,6 +141,6 @@ async fn operate(configuration: &Configuration) -> anyhow::Result<()> {
     };
     let feeds = Feeds { objects, related: Vec::new(), optional: Vec::new() };
     let resource = Plain::new(Namespaces { requeue_after: configuration.requeue_after }, around);
-    run(connected, Arc::new(resource), feeds, options, |_| {}).await?;
+    run(connected, Arc::new(resource), feeds, options, std::future::pending(), |_| {}).await?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use sites::operator::role::OperatorArgs;
+use sites::telemetry::logging;
 use sites::{domain, operator, settings};
 
 /// Websites as a service on Kubernetes.
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     match run(Cli::parse().role) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sites: {error:#}");
+            logging::last_word(&error);
             ExitCode::FAILURE
         }
     }

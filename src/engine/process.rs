@@ -77,9 +77,9 @@ pub enum ProcessError {
     /// No registry.
     #[error("the registry cannot start: {0}")]
     Spawn(#[from] SpawnErr),
-    /// The registry ended by itself, by a defect of ours.
-    #[error("the registry has ended: nothing is looked after any more, the process must be started again")]
-    RegistryEnded,
+    /// An actor that the operator cannot do without ended by itself, by a defect of ours: its name.
+    #[error("the {0} has ended by a defect: nothing is looked after any more, the process must be started again")]
+    Ended(&'static str),
     /// The admin port is taken, or not ours.
     #[error("admin address {address} cannot be bound: {source}")]
     Admin {
@@ -115,12 +115,15 @@ pub async fn connect(agent: &str, call_timeout: Duration, calls_per_second: u32)
     Ok(Connected { cluster, metrics, instance })
 }
 
-/// Runs an engine until SIGTERM or SIGINT. `started` hears of the engine before any pass runs.
+/// Runs an engine until SIGTERM or SIGINT, or until an actor that it cannot do without has ended: its registry, or
+/// the one that `vital` names by returning. The Lease is released either way. `started` hears of the engine before
+/// any pass runs.
 pub async fn run<R: Reconciler>(
     connected: Connected,
     reconciler: Arc<R>,
     feeds: Feeds<R>,
     options: ProcessOptions,
+    vital: impl Future<Output = &'static str>,
     started: impl FnOnce(&Engine<R>),
 ) -> Result<(), ProcessError> {
     let Connected { cluster, metrics, instance } = connected;
@@ -136,12 +139,18 @@ pub async fn run<R: Reconciler>(
         .map_err(|source| ProcessError::Admin { address, source })?;
     let resign = CancellationToken::new();
     let election = lead(&cluster, &options, &instance, resign.clone());
-    tokio::select! {
-        () = signals.next() => info!("stopping"),
-        () = engine.ended() => return Err(ProcessError::RegistryEnded),
-    }
+    let lost = tokio::select! {
+        () = signals.next() => None,
+        () = engine.ended() => Some("registry"),
+        name = vital => Some(name),
+    };
     let orderly = async {
-        engine.stop(options.grace).await;
+        if lost.is_some() {
+            engine.abort().await;
+        } else {
+            info!("stopping");
+            engine.stop(options.grace).await;
+        }
         resign.cancel();
         if let Some(election) = election
             && election.await.is_err()
@@ -156,7 +165,7 @@ pub async fn run<R: Reconciler>(
         () = orderly => info!("stopped"),
         () = signals.next() => warn!("stopped at once by a second signal"),
     }
-    Ok(())
+    lost.map_or(Ok(()), |name| Err(ProcessError::Ended(name)))
 }
 
 /// Takes part in the election, or leads for good when it is off.

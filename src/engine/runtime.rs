@@ -20,6 +20,8 @@ use crate::cluster::WatchEvent;
 
 /// Longest wait for an answer to the debug page.
 const DEBUG_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest wait for a registry that is killed.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a stop looks whether the last status is written.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
 
@@ -105,6 +107,15 @@ impl<R: Reconciler> Engine<R> {
             warn!("the registry did not end in time");
         }
         info!(model = self.context.reconciler.model(), "engine stopped");
+    }
+
+    /// Ends everything at once, passes in flight too: for an engine that has lost what it cannot work without. The
+    /// caller releases the Lease after this.
+    pub async fn abort(mut self) {
+        self.context.set_open(false);
+        self.pumps.shutdown().await;
+        // It may have ended already, and its children with it.
+        let _ = self.registry.kill_and_wait(Some(ABORT_TIMEOUT)).await;
     }
 }
 

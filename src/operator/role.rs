@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
-use ractor::{Actor, ActorRef};
+use ractor::ActorRef;
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 
-use super::routes::RouteOwner;
+use super::routes;
 use super::sites::SiteReconciler;
 use super::sources::feeds;
 use super::volumes::VolumeIndex;
@@ -67,7 +67,7 @@ pub async fn run(args: OperatorArgs) -> anyhow::Result<()> {
             let _ = registry.cast(RegistryMessage::Nudge { key });
         }
     };
-    let (routes, routes_ended) = Actor::spawn(None, RouteOwner, Box::new(wake)).await?;
+    let (routes, routes_ended) = routes::start(Box::new(wake)).await?;
     let reconciler = Arc::new(SiteReconciler {
         settings: settings.clone(),
         volumes: volumes.clone(),
@@ -76,15 +76,11 @@ pub async fn run(args: OperatorArgs) -> anyhow::Result<()> {
     });
     let feeds = feeds(&cluster, &settings, &namespace, &volumes);
     let options = process_options(&settings, namespace);
-    let running = run_engine(connected, reconciler, feeds, options, move |engine| {
+    run_engine(connected, reconciler, feeds, options, routes_ended, move |engine| {
         // Set once, before anybody can be woken: the first pass waits for the lists.
         let _ = registry.set(engine.registry().clone());
-    });
-    tokio::select! {
-        ended = running => ended?,
-        // Without the index no path can be given: only a new process helps.
-        _ = routes_ended => anyhow::bail!("the route owner has ended, the process must be started again"),
-    }
+    })
+    .await?;
     routes.stop(None);
     // Every sender is gone with the engine: the last keys are cleared, then the task ends.
     if tokio::time::timeout(LAST_CLEARING, clearing).await.is_err() {
@@ -93,7 +89,9 @@ pub async fn run(args: OperatorArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn process_options(settings: &Settings, namespace: String) -> ProcessOptions {
+/// How the process runs, by the settings.
+#[must_use]
+pub fn process_options(settings: &Settings, namespace: String) -> ProcessOptions {
     let operator = &settings.operator;
     let lease = &operator.lease;
     ProcessOptions {

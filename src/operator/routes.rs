@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr};
 
 use crate::domain::names;
 use crate::domain::route_owner::{Claimant, RouteIndex};
@@ -58,6 +58,18 @@ pub type Wake = Box<dyn Fn(ObjectKey) + Send + Sync>;
 
 /// The actor's type.
 pub struct RouteOwner;
+
+/// Starts the route owner. The future ends with it, by a panic too, and names it: without the index no path can be
+/// given, so only a new process helps.
+pub async fn start(wake: Wake) -> Result<(ActorRef<RouteMessage>, impl Future<Output = &'static str>), SpawnErr> {
+    let (routes, ended) = Actor::spawn(None, RouteOwner, wake).await?;
+    let ended = async move {
+        // A panic is an end too.
+        let _ = ended.await;
+        "route owner"
+    };
+    Ok((routes, ended))
+}
 
 /// The actor's memory.
 pub struct RouteOwnerState {

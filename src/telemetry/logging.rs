@@ -61,6 +61,15 @@ pub fn init(options: &LogOptions) -> Result<(), LoggingError> {
     }
 }
 
+/// Says why the process ends: in the log, or on standard error if logging has not begun.
+pub fn last_word(error: &impl std::fmt::Display) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!("the process ends: {error:#}");
+    } else {
+        eprintln!("sites: {error:#}");
+    }
+}
+
 fn filter(options: &LogOptions, more: Option<&str>) -> Result<EnvFilter, LoggingError> {
     let ours = level(&options.level)?;
     let theirs = level(&options.dependency_level)?;

@@ -87,7 +87,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("engine", &["cluster", "telemetry"]),
         ("render", &["domain", "settings"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
-        ("main.rs", &["domain", "operator", "settings"]),
+        ("main.rs", &["domain", "operator", "settings", "telemetry"]),
         ("lib.rs", &["cache", "cluster", "domain", "engine", "operator", "render", "settings", "telemetry"]),
     ])
 }

@@ -10,6 +10,7 @@ mod leaders;
 mod objects;
 mod oracle;
 mod plan;
+mod wrong_worlds;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -136,9 +137,7 @@ async fn everything_is_right(world: &World) {
             continue;
         }
         eventually(&format!("nothing is left of {id}"), CASCADE, || async {
-            let mut left = world.objects_of(&id).await;
-            left.retain(|object| kind_of(object) != "PersistentVolume");
-            if left.is_empty() { Ok(()) } else { Err(format!("{left:#?}")) }
+            nothing_left(world.objects_of(&id).await)
         })
         .await;
     }
@@ -153,12 +152,23 @@ async fn no_actor_is_left(world: &World, replicas: &[Replica; 2]) {
         eventually(&format!("replica {} knows the Sites that exist", replica.number), HEALED, || async {
             let (_, body) = operator.request("/debug/sites").await?;
             let told: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
-            let keys = told["objects"].as_array().into_iter().flatten().filter_map(|line| line["key"].as_str());
-            let known: BTreeSet<String> = keys.map(str::to_owned).collect();
-            if known == wanted { Ok(()) } else { Err(format!("{told}, and there are {wanted:?}")) }
+            knows_exactly(&told, &wanted)
         })
         .await;
     }
+}
+
+/// Whether what carries the label of a Site that is gone is nothing but its volume.
+fn nothing_left(mut objects: Vec<Value>) -> Result<(), String> {
+    objects.retain(|object| kind_of(object) != "PersistentVolume");
+    if objects.is_empty() { Ok(()) } else { Err(format!("{objects:#?}")) }
+}
+
+/// Whether the actors that `/debug/sites` tells of are those of the Sites that exist.
+fn knows_exactly(told: &Value, wanted: &BTreeSet<String>) -> Result<(), String> {
+    let lines = told["objects"].as_array().ok_or_else(|| format!("no list of objects: {told}"))?;
+    let known: BTreeSet<String> = lines.iter().filter_map(|line| line["key"].as_str()).map(str::to_owned).collect();
+    if known == *wanted { Ok(()) } else { Err(format!("{told}, and there are {wanted:?}")) }
 }
 
 async fn only_the_leader_wrote(world: &World, mark: Mark, proxies: &[Arc<FaultProxy>; 2]) {

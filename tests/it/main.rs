@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod actors_map;
 mod admin_port;
 mod arc_04_labels_and_owner;
 mod architecture;
@@ -59,6 +60,7 @@ mod life_15_stuck_pods;
 mod logging;
 mod mutation_live;
 mod new_release;
+mod process_ends;
 mod proxy_selftest;
 mod render_nginx;
 mod samples_run;

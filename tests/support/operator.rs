@@ -76,7 +76,7 @@ impl Operator {
     }
 
     /// Any operator on the engine, as a command that ends with this process.
-    pub(super) fn run(name: &str, mut command: Command) -> Self {
+    pub fn run(name: &str, mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = start(command).expect("the operator starts");
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());

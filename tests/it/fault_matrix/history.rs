@@ -22,8 +22,9 @@ struct Template {
     restarted_at: String,
 }
 
+/// What watches told so far.
 #[derive(Debug, Default)]
-struct Seen {
+pub struct Seen {
     /// Per uid of a Site: what it asked for, each time that changed.
     asked: BTreeMap<String, Vec<String>>,
     /// Per uid of a Site: the templates, each time one changed.
@@ -66,11 +67,25 @@ impl History {
 
     /// How many rolls there were, or what was wrong with them.
     pub fn judge(&self) -> Result<usize, String> {
-        let seen = self.seen.lock().unwrap();
+        self.seen.lock().unwrap().judge()
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Seen {
+    /// See [`History::judge`].
+    pub fn judge(&self) -> Result<usize, String> {
         let mut rolls = 0;
-        for (site, templates) in &seen.templates {
-            let name = seen.names.get(site).map_or("?", String::as_str);
-            let asked = seen.asked.get(site).map_or(&[][..], Vec::as_slice);
+        for (site, templates) in &self.templates {
+            let name = self.names.get(site).map_or("?", String::as_str);
+            let asked = self.asked.get(site).map_or(&[][..], Vec::as_slice);
             let told = || format!("Site {name} asked for {asked:#?}\nand its templates were {templates:#?}");
             let mut asking = asked.iter();
             let mut last: Option<&Template> = None;
@@ -90,18 +105,8 @@ impl History {
         }
         Ok(rolls)
     }
-}
 
-impl Drop for History {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-    }
-}
-
-impl Seen {
-    fn site(&mut self, site: &Site) {
+    pub fn site(&mut self, site: &Site) {
         let uid = site.uid().unwrap_or_default();
         self.names.insert(uid.clone(), site.name_any());
         let stamp = change::stamp(&change::trigger(site));
@@ -111,7 +116,7 @@ impl Seen {
         }
     }
 
-    fn set(&mut self, set: &StatefulSet) {
+    pub fn set(&mut self, set: &StatefulSet) {
         let uid = set.uid().unwrap_or_default();
         // A Site that was made again may take over the set of its predecessor.
         if let Some(owner) = set.owner_references().iter().find(|owner| owner.kind == "Site") {

@@ -15,6 +15,11 @@ use crate::support::belongings::{LABELS, owner_reference_to};
 
 /// Says what is not yet as it should be with a Site.
 pub async fn judge(world: &World, settings: &Settings, live: &Value) -> Result<(), String> {
+    compare(settings, live, world.objects_of(name_of(live)).await)
+}
+
+/// As [`judge`], of a Site and everything that carries its label.
+pub fn compare(settings: &Settings, live: &Value, mut found: Vec<Value>) -> Result<(), String> {
     let id = name_of(live);
     let status = &live["status"];
     let ready = condition(live, "Ready").unwrap_or(&Value::Null);
@@ -29,17 +34,19 @@ pub async fn judge(world: &World, settings: &Settings, live: &Value) -> Result<(
     {
         return Err(format!("{id} has something that is not handled: {trigger:?}, {handled}"));
     }
-    let set = world.get("StatefulSet", id).await.ok_or_else(|| format!("{id} has no StatefulSet"))?;
+    let pods: Vec<Value> = found.extract_if(.., |object| kind_of(object) == "Pod").collect();
+    found.retain(|object| kind_of(object) != "PersistentVolume");
+    let set = found.iter().find(|object| kind_of(object) == "StatefulSet" && name_of(object) == id);
+    let set = set.ok_or_else(|| format!("{id} has no StatefulSet with its label"))?;
     let restarted_at = &set["spec"]["template"]["metadata"]["annotations"][RESTARTED_AT];
     let restart = Restart {
         restarted_at: restarted_at.as_str().unwrap_or_default().to_owned(),
         stamped_for: change::stamp(&trigger),
     };
-    let observed = Observed { namespace: world.namespace.clone(), restart, ..Observed::default() };
+    let namespace = live["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    let observed = Observed { namespace, restart, ..Observed::default() };
     let desired = render(&site, settings, &observed).map_err(|error| format!("{id}: {error}"))?;
 
-    let mut found: Vec<Value> = world.objects_of(id).await;
-    found.retain(|object| !["Pod", "PersistentVolume"].contains(&kind_of(object)));
     for (kind, wanted) in wanted(desired) {
         let name = name_of(&wanted).to_owned();
         let place = found.iter().position(|object| kind_of(object) == kind && name_of(object) == name);
@@ -49,12 +56,12 @@ pub async fn judge(world: &World, settings: &Settings, live: &Value) -> Result<(
     if let Some(object) = found.first() {
         return Err(format!("{id} has {} {}, which nobody renders", kind_of(object), name_of(object)));
     }
-    let (told, is) = (Truth::told(status), truth(live, &world.pods(id).await));
+    let (told, is) = (Truth::told(status), truth(live, &pods));
     if told == is { Ok(()) } else { Err(format!("{id} tells {told:?}, and its pods {is:?}")) }
 }
 
 /// Every rendered object with its kind. An object that is added to the rendering does not compile until it is here.
-fn wanted(desired: Desired) -> Vec<(&'static str, Value)> {
+pub fn wanted(desired: Desired) -> Vec<(&'static str, Value)> {
     let Desired { secret, oauth2_secret, environment, files, claim, stateful_set, service, route } = desired;
     let mut all = vec![
         ("Secret", serde_json::to_value(secret)),
