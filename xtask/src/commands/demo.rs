@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use xtask::cluster::Profile;
 use xtask::paths;
 use xtask::process::last_lines;
 use xtask::progress::Step;
@@ -32,14 +33,15 @@ pub fn up(which: Which) -> Result<()> {
     let sites = generated::sites_binary()?;
     let external = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
     let ours = external.is_none();
+    let profile = if ours { which.choose()? } else { Profile::Kwok };
     let kubeconfig = match external {
         Some(kubeconfig) => {
             println!("cluster: the one of KUBECONFIG ({})", kubeconfig.display());
             kubeconfig
         }
-        None => cluster::up(which)?,
+        None => cluster::up(profile, Some(&sites))?,
     };
-    let kubectl = Kubectl::find(kubeconfig, which)?;
+    let kubectl = Kubectl::find(kubeconfig, profile)?;
     let settings = paths::checkout().join("examples/settings.yaml");
     steps::run("settings", Command::new(&sites).args(["config", "check", "--config"]).arg(&settings))?;
 
@@ -133,11 +135,11 @@ struct Kubectl {
 
 impl Kubectl {
     /// The cluster's own for a cluster of ours, else the user's.
-    fn find(kubeconfig: PathBuf, which: Which) -> Result<Self> {
-        let program = if super::setup::installed("kubectl") {
+    fn find(kubeconfig: PathBuf, profile: Profile) -> Result<Self> {
+        let program = if xtask::cluster::on_path("kubectl") {
             "kubectl".into()
         } else {
-            xtask::cluster::build(which.profile)?.kubectl()
+            xtask::cluster::build(profile)?.kubectl()
         };
         Ok(Self { program, kubeconfig })
     }
