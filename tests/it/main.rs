@@ -60,6 +60,7 @@ mod logging;
 mod mutation_live;
 mod new_release;
 mod proxy_selftest;
+mod real_node;
 mod render_nginx;
 mod samples_run;
 mod takeover_adoption;

@@ -194,7 +194,7 @@ impl Cluster {
         let mut apiserver = parts::apiserver(&self.ground, &self.binaries, &self.pki, ports, audit);
         more(&mut apiserver, &self.pki);
         self.run("kube-apiserver", apiserver)?;
-        self.wait(deadline, "the API server", |kubectl| kubectl.api_ready())?;
+        self.wait(deadline, "the API server", objects::api_ready)?;
         let manager = parts::controller_manager(&self.ground, &self.binaries, &self.pki, options.node_grace);
         self.run("kube-controller-manager", manager)?;
         self.run("kube-scheduler", parts::scheduler(&self.ground, &self.binaries, &self.pki))

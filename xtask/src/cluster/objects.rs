@@ -15,6 +15,11 @@ pub(super) struct Kubectl<'a> {
     pub(super) kubeconfig: &'a Path,
 }
 
+/// Whether the API server says it is ready.
+pub(super) fn api_ready(kubectl: &Kubectl<'_>) -> Result<bool> {
+    Ok(kubectl.run(&["get", "--raw", "/readyz"])?.status.success())
+}
+
 impl Kubectl<'_> {
     fn run(&self, arguments: &[&str]) -> Result<Output> {
         let mut command = Command::new(self.program);
@@ -22,11 +27,6 @@ impl Kubectl<'_> {
         // kubectl keeps what it discovers under HOME, by server address; addresses come again with other content.
         command.env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"));
         Ok(command.output()?)
-    }
-
-    /// Whether the API server says it is ready.
-    pub(super) fn api_ready(&self) -> Result<bool> {
-        Ok(self.run(&["get", "--raw", "/readyz"])?.status.success())
     }
 
     /// Creates the objects of a text.

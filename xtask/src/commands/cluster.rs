@@ -86,7 +86,13 @@ pub struct Clean {
 pub fn run(action: &Action) -> Result<()> {
     match action {
         Action::Build(which) => {
-            println!("{}", cluster::build(which.choose()?)?.kubernetes.display());
+            // Most tests run on kwok, some on a real node where there can be one.
+            let node = which.choose()? == Profile::Node;
+            if which.profile.is_none() && node {
+                cluster::build(Profile::Kwok)?;
+            }
+            let profile = if node { Profile::Node } else { Profile::Kwok };
+            println!("{}", cluster::build(profile)?.kubernetes.display());
             Ok(())
         }
         Action::Up(which) => {
@@ -125,6 +131,30 @@ fn owner_file() -> PathBuf {
 pub fn owner() -> Option<u32> {
     background().alive()?;
     fs::read_to_string(owner_file()).ok()?.trim().parse().ok()
+}
+
+/// The certificate of the authority that signed the entrance's.
+pub fn ca_file() -> PathBuf {
+    paths::state().join("ca.crt")
+}
+
+/// Which binary of the product the running real node has: path, size and time.
+fn product_file() -> PathBuf {
+    link().join("product")
+}
+
+fn stamp(product: &Path) -> Result<String> {
+    let metadata = fs::metadata(product)?;
+    Ok(format!("{} {} {:?}", product.display(), metadata.len(), metadata.modified()?))
+}
+
+/// Loads the product's binary into the running real node unless it has it already; says whether it did.
+pub fn refresh_product(product: &Path) -> Result<bool> {
+    if fs::read_to_string(product_file()).is_ok_and(|known| stamp(product).is_ok_and(|now| now == known)) {
+        return Ok(false);
+    }
+    load(Some(product))?;
+    Ok(true)
 }
 
 /// Starts the cluster unless it runs, and gives its kubeconfig. A real node gets `product` as the image `sites`.
@@ -168,6 +198,7 @@ fn load(binary: Option<&Path>) -> Result<()> {
     let step = xtask::progress::Step::begin("image", &format!("loading {}", binary.display()));
     cluster::node::load_product(owner, &cluster::build(Profile::Node)?, &binary, &link())?;
     step.done(&cluster::node::image("sites"));
+    fs::write(product_file(), stamp(&binary)?)?;
     Ok(())
 }
 
@@ -178,7 +209,7 @@ pub fn down() -> Result<()> {
     while link().exists() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));
     }
-    for file in [link(), ready_file()] {
+    for file in [link(), ready_file(), ca_file()] {
         fs::remove_file(file).ok();
     }
     println!("cluster: {}", if ran { "down" } else { "was not up" });
@@ -207,10 +238,13 @@ fn supervise(profile: Profile, product: Option<PathBuf>) -> Result<()> {
     std::os::unix::fs::symlink(&dir, link())?;
     // Redirects name no port, and names below `localhost` are 127.0.0.1 for browsers.
     let edge = Some(([127, 0, 0, 1], 443).into());
+    let stamp = product.as_deref().map(stamp).transpose()?;
     let options = Options { profile, dir: Some(dir), product, edge, ..Options::default() };
     let mut cluster = cluster::start(&options)?;
+    fs::copy(cluster.ca(), ca_file())?;
     if let Some(node) = cluster.node() {
         fs::write(owner_file(), node.owner().to_string())?;
+        fs::write(product_file(), stamp.unwrap_or_default())?;
     }
     let text = fs::read(cluster.kubeconfig())?;
     let partial = ready_file().with_extension("partial");

@@ -31,8 +31,8 @@ pub(super) fn write(
     fs::write(conf.join("containerd.toml"), containerd(&conf, binaries))?;
     fs::write(conf.join("Corefile"), corefile(pki))?;
     fs::write(conf.join("resolv.conf"), format!("nameserver {ADDRESS}\nsearch svc.cluster.local cluster.local\n"))?;
-    let known: String = hosts().iter().map(|host| format!("{ADDRESS} {host}\n")).collect();
-    fs::write(conf.join("hosts"), format!("127.0.0.1 localhost\n{ADDRESS} {NODE}\n{known}"))?;
+    let known = hosts().join(" ");
+    fs::write(conf.join("hosts"), format!("127.0.0.1 localhost\n{ADDRESS} {NODE} {known}\n"))?;
     Ok(())
 }
 
@@ -155,7 +155,7 @@ disabled_plugins = [
 
 fn corefile(pki: &Pki) -> String {
     let names = hosts().map(|host| format!("{host}:53")).join(" ");
-    let known: String = hosts().iter().map(|host| format!("    {ADDRESS} {host}\n")).collect();
+    let known = hosts().join(" ");
     format!(
         "cluster.local:53 in-addr.arpa:53 {{
   bind {ADDRESS}
@@ -169,7 +169,8 @@ fn corefile(pki: &Pki) -> String {
   bind {ADDRESS}
   errors
   hosts {{
-{known}    ttl 5
+    {ADDRESS} {known}
+    ttl 5
   }}
 }}
 # There is no way out of the box: any other name does not exist, at once.

@@ -2,6 +2,7 @@
 //! What does not change is made once and kept in the cache folder.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -164,6 +165,17 @@ fn furnish(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The provider's users and clients, as a manifest.
+pub(super) fn openid_config() -> Result<String> {
+    let read = |name: &str| {
+        let path = openid_folder().join(name);
+        fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+    };
+    let data = json!({"users.json": read("users.json")?, "clients.json": read("clients.json")?});
+    let metadata = json!({"name": "openid", "namespace": "sites-services"});
+    Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}).to_string())
+}
+
 fn openid_folder() -> PathBuf {
     paths::cluster_sources().join("openid")
 }
@@ -199,7 +211,13 @@ fn openid_provider(root: &Path) -> Result<()> {
 
 /// Takes out what is there for debuggers only: three quarters of a debug build.
 fn strip(program: &Path) -> Result<()> {
-    if on_path("strip") { fetched::run(Command::new("strip").arg("--strip-debug").arg(program)) } else { Ok(()) }
+    let mut magic = [0; 4];
+    fs::File::open(program)?.read_exact(&mut magic)?;
+    if magic == *b"\x7fELF" && on_path("strip") {
+        fetched::run(Command::new("strip").arg("--strip-debug").arg(program))
+    } else {
+        Ok(())
+    }
 }
 
 fn copy(file: &Path, dir: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A real node: kubelet, containerd, kube-proxy and CoreDNS in one box of namespaces, where pods really run.
+//! A real node: kubelet, containerd, kube-proxy and a name server in one box of namespaces, where pods really run.
 //!
 //! One process owns the box; when it ends, however that happens, everything inside ends: processes, mounts, devices
 //! and packet filters. Its control groups and its folder are removed by the sweeper. It has no way out to any network,
@@ -216,8 +216,12 @@ pub(super) fn start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
     cluster.kubectl(|kubectl| kubectl.create_text(&secrets))?;
     cluster.kubectl(|kubectl| kubectl.create(&manifests.join("edge.yaml")))?;
     cluster.run("envoy-gateway", edge::gateway(&ground, node, &cluster.pki))?;
+    let users = images::openid_config()?;
+    cluster.kubectl(|kubectl| kubectl.create_text(&users))?;
     import.join().map_err(|_| anyhow::anyhow!("the import of images failed"))??;
     let dialer = cluster.node.as_ref().map(|node| node.dialer.clone()).context("the node")?;
+    // Now that their images are there. Who needs them waits for them.
+    cluster.kubectl(|kubectl| kubectl.create(&manifests.join("services.yaml")))?;
     cluster.wait(deadline, "the edge", |_| Ok(dialer.connect(EDGE.into()).is_ok()))?;
     Ok(cluster)
 }
