@@ -7,7 +7,6 @@ dir=$1 address=$2 services=$3 node=$4
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/netns /run/lock "$dir/sysctl"
-ln -s "$dir/edge" /run/edge
 for place in lib log; do
   mkdir -p "$dir/var/$place"
   mount --bind "$dir/var/$place" "/var/$place"

@@ -166,12 +166,6 @@ fn arguments(group: &Group) -> Vec<String> {
             flags.push_str(value);
         }
     }
-    for (variable, value) in group.defines {
-        flags.push_str(" -X ");
-        flags.push_str(variable);
-        flags.push('=');
-        flags.push_str(value);
-    }
     let fixed = ["build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags"];
     let tags = (!group.tags.is_empty()).then(|| format!("-tags={}", group.tags));
     let fixed = fixed.iter().map(ToString::to_string).chain([flags]).chain(tags);

@@ -11,15 +11,12 @@ pub(super) struct Group {
     pub(super) renames: &'static [(&'static str, &'static str)],
     pub(super) tags: &'static str,
     pub(super) stamped: bool,
-    /// Variables of its code that get another value.
-    pub(super) defines: &'static [(&'static str, &'static str)],
     /// How long a first build takes on two idle cores, in seconds.
     pub(super) seconds: u32,
 }
 
 /// What most groups share.
-pub(super) const PLAIN: Group =
-    Group { name: "", packages: &[], renames: &[], tags: "", stamped: false, defines: &[], seconds: 60 };
+pub(super) const PLAIN: Group = Group { name: "", packages: &[], renames: &[], tags: "", stamped: false, seconds: 60 };
 
 pub(super) const KUBERNETES: Group = Group {
     name: "k8s",
@@ -68,23 +65,12 @@ pub(super) const COREDNS: Group =
 pub(super) const PROVISIONER: Group =
     Group { name: "local-path", packages: &["github.com/rancher/local-path-provisioner"], seconds: 40, ..PLAIN };
 
-pub(super) const OAUTH2_PROXY: Group = Group {
-    name: "oauth2-proxy",
-    packages: &["github.com/oauth2-proxy/oauth2-proxy/v7"],
-    // The last element of its import path is the major version.
-    renames: &[("v7", "oauth2-proxy")],
-    seconds: 140,
-    ..PLAIN
-};
+pub(super) const OAUTH2_PROXY: Group =
+    Group { name: "oauth2-proxy", packages: &["github.com/oauth2-proxy/oauth2-proxy/v7"], seconds: 140, ..PLAIN };
 
 pub(super) const ENVOY_GATEWAY: Group = Group {
     name: "envoy-gateway",
     packages: &["github.com/envoyproxy/gateway/cmd/envoy-gateway"],
-    // Outside a pod nothing can be mounted at the `/certs` that it expects (see `node/edge.rs`).
-    defines: &[(
-        "github.com/envoyproxy/gateway/internal/provider/kubernetes.webhookTLSCertDir",
-        "/run/edge/certs/envoy-gateway",
-    )],
     seconds: 240,
     ..PLAIN
 };

@@ -15,9 +15,7 @@ use crate::cluster::fetched;
 use crate::cluster::ground::Ground;
 use crate::cluster::parts::flag;
 use crate::cluster::pki::{Pki, Usage};
-
-/// What leads to the cluster's folder `edge` inside the box. The path is known to the program since its build.
-const HOME: &str = "/run/edge";
+use crate::paths;
 
 /// Lays out the folder `edge`: certificates, Envoy, the configuration.
 pub(super) fn prepare(dir: &Path, pki: &Pki, binaries: &NodeBinaries) -> Result<()> {
@@ -42,8 +40,8 @@ pub(super) fn prepare(dir: &Path, pki: &Pki, binaries: &NodeBinaries) -> Result<
                 "infrastructure": {
                     "type": "Host",
                     "host": {
-                        "configHome": HOME, "dataHome": format!("{HOME}/data"), "stateHome": format!("{HOME}/state"),
-                        "runtimeDir": format!("{HOME}/run"),
+                        "configHome": home, "dataHome": home.join("data"), "stateHome": home.join("state"),
+                        "runtimeDir": home.join("run"),
                     },
                 },
             },
@@ -80,11 +78,16 @@ pub(super) fn secrets(dir: &Path, pki: &Pki) -> Result<String> {
 }
 
 /// Envoy Gateway, which starts Envoy.
-pub(super) fn gateway(ground: &Ground, binaries: &NodeBinaries, pki: &Pki) -> Command {
-    let mut command = ground.command(binaries.envoy_gateway.join("envoy-gateway"));
+pub(super) fn gateway(ground: &Ground, binaries: &NodeBinaries, dir: &Path, pki: &Pki) -> Command {
+    let home = dir.join("edge");
+    let mut command = ground.command("unshare");
     command
+        .args(["--mount", "--propagation", "private", "sh"])
+        .arg(paths::cluster_sources().join("node/edge.sh"))
+        .arg(home.join("certs/envoy-gateway"))
+        .arg(binaries.envoy_gateway.join("envoy-gateway"))
         .arg("server")
-        .arg(flag("config-path", format!("{HOME}/envoy-gateway.yaml")))
+        .arg(flag("config-path", home.join("envoy-gateway.yaml").display()))
         .env("KUBECONFIG", pki.kubeconfig("edge"));
     command
 }

@@ -215,7 +215,7 @@ pub(super) fn start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
     let secrets = edge::secrets(&cluster.dir, &cluster.pki)?;
     cluster.kubectl(|kubectl| kubectl.create_text(&secrets))?;
     cluster.kubectl(|kubectl| kubectl.create(&manifests.join("edge.yaml")))?;
-    cluster.run("envoy-gateway", edge::gateway(&ground, node, &cluster.pki))?;
+    cluster.run("envoy-gateway", edge::gateway(&ground, node, &cluster.dir, &cluster.pki))?;
     let users = images::openid_config()?;
     cluster.kubectl(|kubectl| kubectl.create_text(&users))?;
     import.join().map_err(|_| anyhow::anyhow!("the import of images failed"))??;
