@@ -140,22 +140,12 @@ fn inside(kind: &str, namespace: &Path) -> Vec<String> {
     same.map(|process| fs::read_to_string(process.path().join("cmdline")).unwrap_or_default()).collect()
 }
 
-/// Control group folders of boxes that this process made.
-fn groups() -> Vec<String> {
-    let own = format!("sites-box-{}-", std::process::id());
-    let hierarchies = fs::read_dir("/sys/fs/cgroup").unwrap().filter_map(Result::ok);
-    let dirs = hierarchies.map(|entry| entry.path()).chain(["/sys/fs/cgroup".into()]);
-    let entries = dirs.filter_map(|dir| fs::read_dir(dir).ok()).flatten().filter_map(Result::ok);
-    entries.map(|entry| entry.path().display().to_string()).filter(|path| path.contains(&own)).collect()
-}
-
 /// Ends a node in one of two ways and looks for what it left.
 async fn leaves_nothing(name: &str, kill: bool) {
     if xtask::cluster::node_obstacle().is_some() {
         eprintln!("{name}: skipped: no real node can run here");
         return;
     }
-    let shared = groups();
     let lab = Lab::own(node_options()).await;
     let owner = lab.the_node().owner();
     run_echo(&lab.api().await, "default").await;
@@ -165,9 +155,9 @@ async fn leaves_nothing(name: &str, kill: bool) {
         (kind, fs::read_link(format!("/proc/{owner}/ns/{file}")).unwrap())
     });
     let dir = lab.dir();
-    let made: Vec<_> = groups().into_iter().filter(|group| !shared.contains(group)).collect();
+    let groups = lab.the_node().groups().to_vec();
     assert!(inside("pid", &namespaces[0].1).len() > 10, "pods and parts run in the box");
-    assert!(!made.is_empty(), "pods have control groups");
+    assert!(groups.iter().any(|group| group.join("kubepods").is_dir()), "pods have control groups below {groups:?}");
     assert!(dir.is_dir());
 
     if kill {
@@ -181,7 +171,7 @@ async fn leaves_nothing(name: &str, kill: bool) {
     lab.end().await;
     eventually("nothing is left", SOON, || async {
         let mut left: Vec<_> = namespaces.iter().flat_map(|(kind, link)| inside(kind, link)).collect();
-        left.extend(made.iter().filter(|group| Path::new(group).exists()).cloned());
+        left.extend(groups.iter().filter(|group| group.exists()).map(|group| group.display().to_string()));
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         left.extend(mounts.lines().filter(|line| line.contains(&*dir.to_string_lossy())).map(str::to_owned));
         left.extend(dir.exists().then(|| dir.display().to_string()));

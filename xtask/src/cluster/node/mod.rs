@@ -111,6 +111,7 @@ pub struct Node {
     edge: Relay,
     dialer: Dialer,
     owner: Process,
+    groups: Vec<PathBuf>,
 }
 
 impl Node {
@@ -136,6 +137,12 @@ impl Node {
     #[must_use]
     pub fn owner(&self) -> u32 {
         self.owner.id()
+    }
+
+    /// The folders of its control groups.
+    #[must_use]
+    pub fn groups(&self) -> &[PathBuf] {
+        &self.groups
     }
 
     /// A free port of this machine's loopback that leads to an address inside, such as a pod's.
@@ -193,7 +200,7 @@ pub(super) fn start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
         pki,
         binaries: binaries.clone(),
         ground: ground.clone(),
-        node: Some(Node { api, edge, dialer, owner }),
+        node: Some(Node { api, edge, dialer, owner, groups: groups.folders }),
         processes: Vec::new(),
         _sweeper: sweeper,
     };
