@@ -62,6 +62,7 @@ mod mutation_live;
 mod new_release;
 mod process_ends;
 mod proxy_selftest;
+mod real_node;
 mod render_nginx;
 mod samples_run;
 mod takeover_adoption;

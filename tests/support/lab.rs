@@ -47,21 +47,32 @@ impl Lab {
     }
 
     fn start(options: &Options) -> Lab {
+        let Some(kubeconfig) = std::env::var_os(EXTERNAL).filter(|value| !value.is_empty()) else {
+            return Self::start_local(options);
+        };
+        let definition = tokio::sync::OnceCell::new();
+        Self::of(Inner { kubeconfig: kubeconfig.into(), audit_log: None, definition, cluster: None })
+    }
+
+    pub(super) fn start_local(options: &Options) -> Lab {
+        let cluster = xtask::cluster::start(options).expect("the local cluster starts");
+        Self::of(Inner {
+            kubeconfig: cluster.kubeconfig(),
+            audit_log: cluster.audit_log().map(Path::to_owned),
+            definition: tokio::sync::OnceCell::new(),
+            cluster: Some(cluster),
+        })
+    }
+
+    fn of(inner: Inner) -> Lab {
         // Nobody else may have chosen one; if somebody has, it is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let definition = tokio::sync::OnceCell::new();
-        let inner = if let Some(kubeconfig) = std::env::var_os(EXTERNAL).filter(|value| !value.is_empty()) {
-            Inner { kubeconfig: kubeconfig.into(), audit_log: None, definition, cluster: None }
-        } else {
-            let cluster = xtask::cluster::start(options).expect("the local cluster starts");
-            Inner {
-                kubeconfig: cluster.kubeconfig(),
-                audit_log: cluster.audit_log().map(Path::to_owned),
-                definition,
-                cluster: Some(cluster),
-            }
-        };
         Lab { inner: Arc::new(inner) }
+    }
+
+    /// The local cluster; none if it is not ours.
+    pub(super) fn cluster(&self) -> Option<&Cluster> {
+        self.inner.cluster.as_ref()
     }
 
     /// The `kubectl` of the local cluster's release.

@@ -5,6 +5,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`lab`] | the control plane of the test process |
+//! | [`node`] | the real node of the test process, and its edge |
 //! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
 //! | [`operator`] | one running `sites operator` |
 //! | [`tenant`] | the same ground for the example operator |
@@ -27,6 +28,7 @@ pub mod audit;
 pub mod belongings;
 pub mod lab;
 pub mod legacy;
+pub mod node;
 pub mod older;
 pub mod operator;
 pub mod proxy;
@@ -39,6 +41,7 @@ pub mod world;
 pub use audit::{Audit, Calls};
 pub use lab::Lab;
 pub use legacy::Legacy;
+pub use node::{Edge, node_options};
 pub use operator::{Operator, Start};
 pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;

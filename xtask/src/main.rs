@@ -7,7 +7,9 @@ mod commands {
     pub mod cluster;
     pub mod demo;
     pub mod generated;
+    pub mod kubectl;
     pub mod lint;
+    pub mod platform;
     pub mod setup;
     pub mod steps;
 }

@@ -124,8 +124,12 @@ impl Drop for Process {
 /// The last lines of a text file; empty if it cannot be read.
 #[must_use]
 pub fn last_lines(file: &Path, count: usize) -> String {
-    let text = std::fs::read(file).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    last_of(&String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()), count)
+}
+
+/// The last lines of a text.
+#[must_use]
+pub fn last_of(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
 }

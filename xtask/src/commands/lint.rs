@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
+use xtask::cluster::on_path;
 use xtask::paths;
 
 use super::generated;
-use super::setup::installed;
 use super::steps::{self, cargo};
 
 /// A program for which the checkout has no dependency: taken from the path, else installed into the cache folder.
@@ -25,7 +25,7 @@ impl Tool {
 
     /// The program, or why there is none.
     fn find(&self) -> Result<PathBuf, String> {
-        if installed(self.name) {
+        if on_path(self.name) {
             return Ok(self.name.into());
         }
         let program = self.dir().join("bin").join(self.name);

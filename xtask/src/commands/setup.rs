@@ -1,30 +1,44 @@
-//! `cargo xtask setup`: the Debian packages that tests run. Installs only what is missing, and says what it does.
+//! `cargo xtask setup`: the Debian packages that tests and the real node run. Installs only what is missing, and says what it does.
 
-use std::env;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use xtask::cluster::{NODE_PROGRAMS, on_path};
 
 use super::steps;
 
 /// Program that tests run, and the package that has it.
 const PROGRAMS: &[(&str, &str)] = &[("redis-server", "redis-server"), ("nginx", "nginx")];
 
-/// Installs what is missing.
+/// Installs what tests need; what a real node needs only where it may, as tests can do without.
 pub fn run() -> Result<()> {
-    let missing: Vec<_> =
-        PROGRAMS.iter().filter(|(program, _)| !installed(program)).map(|(_, package)| *package).collect();
+    install("tests", PROGRAMS)?;
+    if rooted() { node() } else { Ok(()) }
+}
+
+/// Installs what a real node needs, where that is possible without asking; what is still missing is told later.
+pub fn node() -> Result<()> {
+    if rooted() && on_path("apt-get") { install("a real node", NODE_PROGRAMS) } else { Ok(()) }
+}
+
+fn rooted() -> bool {
+    steps::read(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn install(who: &str, programs: &[(&str, &str)]) -> Result<()> {
+    let mut missing: Vec<_> =
+        programs.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
+    missing.dedup();
     if missing.is_empty() {
-        eprintln!("setup: nothing is missing");
+        eprintln!("setup: {who}: nothing is missing");
         return Ok(());
     }
     let list = missing.join(" ");
-    if !installed("apt-get") {
-        bail!("tests need {list}: install them with this system's package manager");
+    if !on_path("apt-get") {
+        bail!("{who} needs {list}: install them with this system's package manager");
     }
-    if steps::read(Command::new("id").arg("-u"))?.trim() != "0" {
-        bail!("tests need {list}: run `sudo apt-get install {list}`");
+    if !rooted() {
+        bail!("{who} needs {list}: run `sudo apt-get install {list}`");
     }
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
@@ -36,10 +50,4 @@ pub fn run() -> Result<()> {
     let mut arguments = vec!["install", "-y", "-q", "--no-install-recommends"];
     arguments.extend(missing);
     steps::run(&format!("apt-get install {list}"), &mut apt(&arguments))
-}
-
-/// Whether a program is on the path, or where Debian puts servers.
-pub fn installed(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).chain([Path::new("/usr/sbin").to_owned()]).any(|dir| dir.join(program).is_file())
 }
