@@ -61,6 +61,7 @@ mod mutation_live;
 mod new_release;
 mod proxy_selftest;
 mod render_nginx;
+mod runtime_api;
 mod samples_run;
 mod takeover_adoption;
 mod takeover_later_edit;
