@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use super::Content;
+use super::{Content, walk};
 
 /// Why the site's state could not be read or written.
 #[derive(Debug, Error)]
@@ -101,7 +101,7 @@ impl<T: Serialize + DeserializeOwned + Default + Clone> StateFile<T> {
         let mut file = self.folder.open_with(&name, &options).map_err(failed)?.into_std();
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failed)?;
         self.folder.rename(&name, &self.folder, self.name).map_err(failed)?;
-        rustix::fs::fsync(&self.folder).map_err(|error| failed(error.into()))
+        walk::sync(&self.folder).map_err(failed)
     }
 
     fn decode(&self, mut file: File) -> Result<T, StateError> {

@@ -15,6 +15,11 @@ pub(super) fn enter(folder: &Dir, name: &Path) -> io::Result<Dir> {
     Ok(Dir::from_std_file(File::from(openat(folder, name, flags, Mode::empty())?)))
 }
 
+/// Makes the names in a folder last. An open folder may be one that only names can be looked up in.
+pub(super) fn sync(folder: &Dir) -> io::Result<()> {
+    File::from(openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?).sync_all()
+}
+
 /// What vanishes while we look was not there.
 pub(super) fn gone<T: Default>(result: io::Result<T>) -> io::Result<T> {
     match result {

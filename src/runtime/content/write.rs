@@ -8,7 +8,7 @@ use cap_std::fs::MetadataExt;
 use jiff::Timestamp;
 
 use super::staging::Staged;
-use super::{ATTEMPTS, Content, ContentError, FILE_MODE, Place, SitePath, read};
+use super::{ATTEMPTS, Content, ContentError, FILE_MODE, Place, SitePath, read, walk};
 
 const FILE_WANTED: &str = "name the file to write";
 
@@ -117,7 +117,7 @@ impl Upload {
             }
         };
         // The name lasts as the bytes do.
-        rustix::fs::fsync(&place.folder).map_err(|error| failed(&self.path, error.into()))?;
+        walk::sync(&place.folder).map_err(|error| failed(&self.path, error))?;
         Ok(Written { size: self.written, created, backup, etag })
     }
 

@@ -12,7 +12,7 @@ fn local(url: &str) -> String {
 #[tokio::test]
 async fn client_26_signed_url() {
     let site = RunningSite::private().await;
-    site.must_put("reports/a b.pdf", b"report").await;
+    site.must_put("reports/a%20b.pdf", b"report").await;
     let sign = |url: &'static str, method: &'static str, duration: i64| {
         let body = json!({"url": url, "method": method, "duration": duration});
         let site = &site;
