@@ -7,11 +7,17 @@
 //! | [`access`] | every decision on who may do what |
 //! | [`serve`] | HTTP on loopback, for every role |
 //! | [`api`] | the Site API, and nginx's questions |
+//! | [`webdav`] | the content over `WebDAV` |
+//! | [`init`] | makes a volume ready |
+//! | [`address`] | the fixed part of our addresses |
 //! | [`role`] | the sub-commands |
 
 pub mod access;
+pub mod address;
 pub mod api;
 pub mod config;
 pub mod content;
+pub mod init;
 pub mod role;
 pub mod serve;
+pub mod webdav;

@@ -62,6 +62,8 @@ mod new_release;
 mod proxy_selftest;
 mod render_nginx;
 mod runtime_api;
+mod runtime_init;
+mod runtime_webdav;
 mod samples_run;
 mod takeover_adoption;
 mod takeover_later_edit;

@@ -21,10 +21,18 @@ pub const PREFIX: &str = "/team/plans";
 
 pub struct RunningSite {
     folder: TempDir,
+    identity: u16,
     pub port: u16,
     pub questions: Questions,
     pub log: Arc<Mutex<String>>,
     // Dropped with the site, and killed by the kernel if the test process dies first.
+    pub process: Child,
+}
+
+/// One more server of a site.
+pub struct Role {
+    pub port: u16,
+    pub log: Arc<Mutex<String>>,
     pub process: Child,
 }
 
@@ -59,28 +67,18 @@ impl RunningSite {
         let (identity, questions) = identity::start().await;
         std::fs::create_dir(folder.path().join("data")).unwrap();
         (start.prepare)(&folder.path().join("data"));
-        let mut process = command(folder.path(), identity, &start)
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("setpriv: apt-get install util-linux");
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let log = Arc::new(Mutex::new(String::new()));
-        let mut port = None;
-        while port.is_none() {
-            let reading = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
-            let line = reading.await.expect("a start within a minute").unwrap();
-            let line = line.expect("the site does not start; its message is above");
-            let value: Value = serde_json::from_str(&line).unwrap();
-            port = value["address"].as_str().map(|address| address.rsplit(':').next().unwrap().parse().unwrap());
-        }
-        let kept = log.clone();
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                kept.lock().unwrap().push_str(&(line + "\n"));
-            }
-        });
-        Self { folder, port: port.unwrap(), questions, log, process }
+        let Role { port, log, process } = serve("api", folder.path(), identity, &start).await;
+        Self { folder, identity, port, questions, log, process }
+    }
+
+    /// Starts another server on the same volume.
+    pub async fn role(&self, role: &str) -> Role {
+        serve(role, self.folder.path(), self.identity, &Start::default()).await
+    }
+
+    /// A request to any path of another server.
+    pub fn at(&self, role: &Role, method: &str, path: &str) -> Call {
+        Call { port: role.port, ..self.raw(method, path) }
     }
 
     /// Path of a content file.
@@ -99,14 +97,14 @@ impl RunningSite {
     }
 
     /// A request to an endpoint of the API.
-    pub fn api(&self, method: &str, path: &str) -> Call<'_> {
+    pub fn api(&self, method: &str, path: &str) -> Call {
         self.raw(method, &format!("{PREFIX}/s/api/v2/{path}"))
     }
 
     /// A request to any path.
-    pub fn raw(&self, method: &str, path: &str) -> Call<'_> {
+    pub fn raw(&self, method: &str, path: &str) -> Call {
         let line = format!("{method} {path} HTTP/1.1\r\nHost: sites.example.org\r\nConnection: close\r\n");
-        Call { site: self, head: line, body: Vec::new() }
+        Call { port: self.port, head: line, body: Vec::new() }
     }
 
     /// A GET with the master token.
@@ -159,8 +157,34 @@ impl RunningSite {
     }
 }
 
-/// `sites runtime api` as the operator would start it. It must not outlive the test.
-pub fn command(folder: &Path, identity: u16, start: &Start<'_>) -> Command {
+/// Starts a server and waits until it says where it listens.
+async fn serve(role: &str, folder: &Path, identity: u16, start: &Start<'_>) -> Role {
+    let mut process = command(role, folder, identity, start)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("setpriv: apt-get install util-linux");
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let log = Arc::new(Mutex::new(String::new()));
+    let mut port = None;
+    while port.is_none() {
+        let reading = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
+        let line = reading.await.expect("a start within a minute").unwrap();
+        let line = line.expect("the site does not start; its message is above");
+        let value: Value = serde_json::from_str(&line).unwrap();
+        port = value["address"].as_str().map(|address| address.rsplit(':').next().unwrap().parse().unwrap());
+    }
+    let kept = log.clone();
+    tokio::spawn(async move {
+        while let Ok(Some(line)) = lines.next_line().await {
+            kept.lock().unwrap().push_str(&(line + "\n"));
+        }
+    });
+    Role { port: port.unwrap(), log, process }
+}
+
+/// `sites runtime <role>` as the operator would start it. It must not outlive the test.
+pub fn command(role: &str, folder: &Path, identity: u16, start: &Start<'_>) -> Command {
     let access = json!({
         "owner": "ana", "type": start.site_type,
         "administrator_users": ["ben"], "administrator_groups": ["ops"],
@@ -168,7 +192,7 @@ pub fn command(folder: &Path, identity: u16, start: &Start<'_>) -> Command {
     });
     std::fs::write(folder.join("access.json"), access.to_string()).unwrap();
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_sites"), "runtime", "api"]).env_clear();
+    command.args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_sites"), "runtime", role]).env_clear();
     let path = |name: &str| folder.join(name).display().to_string();
     for (name, value) in [
         ("SITE_ID", "plans".to_owned()),
@@ -180,6 +204,9 @@ pub fn command(folder: &Path, identity: u16, start: &Start<'_>) -> Command {
         ("SITE_IDENTITY_URL", format!("http://127.0.0.1:{identity}{PREFIX}/oauth2/auth")),
         ("SITE_COOKIE_NAME", "__Secure-sites-plans".to_owned()),
         ("SITE_API_LISTEN", "127.0.0.1:0".to_owned()),
+        ("SITE_ADMIN_LISTEN", "127.0.0.1:0".to_owned()),
+        ("SITE_WEBDAV_LISTEN", "127.0.0.1:0".to_owned()),
+        ("SITE_S3_LISTEN", "127.0.0.1:0".to_owned()),
         ("MASTER_TOKEN", MASTER.to_owned()),
         ("SIGNING_KEY", "a signing key of the tests, long enough".to_owned()),
         ("SESSION_URL_KEY", "a session key of the tests, long enough".to_owned()),
@@ -198,16 +225,17 @@ pub fn command(folder: &Path, identity: u16, start: &Start<'_>) -> Command {
 }
 
 /// One request.
-pub struct Call<'a> {
-    site: &'a RunningSite,
+pub struct Call {
+    port: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Call<'_> {
+impl Call {
     #[must_use]
     pub fn header(mut self, line: &str) -> Self {
-        self.head.push_str(&format!("{line}\r\n"));
+        self.head += line;
+        self.head += "\r\n";
         self
     }
 
@@ -239,7 +267,7 @@ impl Call<'_> {
                 self.header(&format!("Content-Length: {length}"))
             };
         }
-        let mut stream = TcpStream::connect(("127.0.0.1", self.site.port)).await.ok()?;
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.ok()?;
         let mut bytes = self.head.into_bytes();
         bytes.extend(b"\r\n");
         stream.write_all(&bytes).await.ok()?;

@@ -67,13 +67,13 @@ mod tests {
 
     use super::*;
 
-    fn headers(name: http::HeaderName, values: &[&str]) -> HeaderMap {
+    fn headers(name: &http::HeaderName, values: &[&str]) -> HeaderMap {
         values.iter().map(|value| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
     }
 
     #[test]
     fn schemes() {
-        let of = |text: &str| authorization(&headers(AUTHORIZATION, &[text]));
+        let of = |text: &str| authorization(&headers(&AUTHORIZATION, &[text]));
         assert!(matches!(of("bearer  abc "), Ok(Some(Authorization::Bearer(t))) if t.expose_secret() == "abc"));
         assert!(matches!(of("Basic dGVhbTphOmI="), Ok(Some(Authorization::Basic(t))) if t.expose_secret() == "a:b"));
         for text in
@@ -82,14 +82,14 @@ mod tests {
             assert!(matches!(of(text), Err(Refusal::Unauthenticated(_))), "{text}");
         }
         assert!(matches!(authorization(&HeaderMap::new()), Ok(None)));
-        let two = authorization(&headers(AUTHORIZATION, &["Bearer a", "Bearer b"]));
+        let two = authorization(&headers(&AUTHORIZATION, &["Bearer a", "Bearer b"]));
         assert!(matches!(two, Err(Refusal::Malformed(_))));
     }
 
     #[test]
     fn only_the_sites_session_is_asked_for() {
         let headers = headers(
-            COOKIE,
+            &COOKIE,
             &[
                 "a=1; __Secure-sites-fdb=x; __Secure-sites-fdb2=no",
                 "__Secure-sites-fdb_1=y; __Secure-sites-fdb_csrf=no",

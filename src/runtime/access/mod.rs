@@ -1,7 +1,7 @@
 //! Every decision on who may do what. All servers of a site ask here, for every request.
 //!
 //! Owns the order in which credentials count and what each of them opens. No header says who somebody is: tokens,
-//! signatures and tickets are checked here, sessions and the provider's tokens by asking oauth2-proxy ([`identity`]).
+//! signatures and tickets are checked here, sessions and the provider's tokens by asking oauth2-proxy.
 //!
 //! | credential | opens |
 //! |---|---|

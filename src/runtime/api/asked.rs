@@ -115,7 +115,7 @@ pub(super) async fn join<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
 }
 
 /// Reads a body that is not wanted, for a while, so that a client that writes before it reads gets its answer.
-pub(super) async fn drain(body: Body) {
+pub(in crate::runtime) async fn drain(body: Body) {
     const MOST: usize = 64 << 20;
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut left = Limited::new(body, MOST);

@@ -30,6 +30,7 @@ use super::content::Content;
 use super::serve::serve;
 use crate::telemetry::logging;
 
+pub(super) use asked::drain;
 pub use router::document;
 
 /// Time between two counts of what the site uses.

@@ -6,9 +6,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use super::Api;
 use super::error::ApiError;
-use super::{Api, front};
 use crate::runtime::access::{Refusal, Request, Wanted, login_url};
+use crate::runtime::address::strip;
 use crate::runtime::content::SitePath;
 
 const LOGIN: &str = "x-sites-login";
@@ -19,7 +20,7 @@ pub async fn decide(State(api): State<Api>, headers: HeaderMap) -> Response {
     let target = text("x-original-uri");
     let method = Method::from_bytes(text("x-original-method").as_bytes()).unwrap_or(Method::GET);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let below = front::strip(path, api.config.prefix.split('/')).and_then(|path| SitePath::from_encoded(path).ok());
+    let below = strip(path, api.config.prefix.split('/')).and_then(|path| SitePath::from_encoded(path).ok());
     let request = Request { method: &method, headers: &headers, query, path: below.as_ref(), content: below.as_ref() };
     match api.access.decide(&request, Wanted::View).await {
         Ok(_) => StatusCode::NO_CONTENT.into_response(),

@@ -18,6 +18,9 @@ pub struct Entry {
     pub size: u64,
     /// Last change of the content, RFC 3339.
     pub modified: String,
+    /// Quoted entity tag of a file: another one for every version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
     /// Of a link: what it points to, relative to the site's root. Absent when that is outside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,

@@ -1,9 +1,13 @@
 //! Listing a folder, and looking at one name.
 
-use cap_std::fs::Dir;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use cap_std::fs::{Dir, MetadataExt};
 
 use super::entry::{Entry, EntryType, modified};
-use super::{Content, ContentError, SitePath, link};
+use super::path::is_kept_apart;
+use super::{Content, ContentError, STATE_FOLDER, SitePath, link, read, walk};
 
 /// Most entries in one answer.
 pub const MAX_ENTRIES: usize = 200_000;
@@ -67,14 +71,15 @@ impl Content {
     ) -> std::io::Result<()> {
         for found in folder.entries()? {
             let found = found?;
-            let name = found.file_name().to_string_lossy().into_owned();
-            if name.eq_ignore_ascii_case(super::STATE_FOLDER) {
+            let name = found.file_name();
+            if is_kept_apart(&name) && (name == STATE_FOLDER || prefix.is_empty()) {
                 continue;
             }
+            let name = name.to_string_lossy().into_owned();
             let entry = match self.described(folder, &name, format!("{prefix}{name}")) {
                 Ok(entry) => entry,
                 // Gone while we looked, or a name that is not UTF-8 and that no client could ask for.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
             let real_folder = entry.entry_type == EntryType::Directory && !found.file_type()?.is_symlink();
@@ -88,9 +93,10 @@ impl Content {
                 return Ok(());
             }
             if let Some(below) = below {
-                match folder.open_dir(&name) {
+                match walk::enter(folder, Path::new(&name)) {
                     Ok(folder) => self.collect(&folder, &below, depth - 1, options, limit, listing)?,
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    // Gone, or closed to us: nothing to show.
+                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -117,5 +123,7 @@ impl Content {
 fn seen(path: String, metadata: &cap_std::fs::Metadata) -> Entry {
     let entry_type = EntryType::of(metadata);
     let size = if entry_type == EntryType::File { metadata.len() } else { 0 };
-    Entry { path, entry_type, size, modified: modified(metadata).to_string(), target: None }
+    let tag = || read::etag(metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec());
+    let etag = (entry_type == EntryType::File).then(tag);
+    Entry { path, entry_type, size, modified: modified(metadata).to_string(), etag, target: None }
 }

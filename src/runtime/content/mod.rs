@@ -7,6 +7,7 @@
 mod checksum;
 mod entry;
 mod error;
+mod layout;
 mod link;
 mod list;
 mod path;
@@ -29,6 +30,7 @@ pub use checksum::Algorithm;
 pub(crate) use checksum::hexadecimal;
 pub use entry::{Entry, EntryType};
 pub use error::ContentError;
+pub use layout::Upgraded;
 pub use list::{ListOptions, Listing, MAX_ENTRIES};
 pub use path::{PathError, STATE_FOLDER, SitePath};
 pub use read::Opened;

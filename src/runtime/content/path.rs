@@ -10,6 +10,8 @@ use thiserror::Error;
 
 /// Folder of the site's own state at the root of the volume. Reserved at every depth: the front door refuses it so too.
 pub const STATE_FOLDER: &str = ".sites";
+/// What a new ext4 volume has at its root, for nobody but the file system's own tools.
+const VOLUME_FOLDER: &str = "lost+found";
 /// Longest name of one file or folder, in bytes: what file systems take.
 const MAX_SEGMENT: usize = 255;
 /// Longest path, in bytes.
@@ -40,6 +42,11 @@ pub enum PathError {
     /// The state folder.
     #[error("the name '{STATE_FOLDER}' is reserved for the site's own state")]
     Reserved,
+}
+
+/// Whether a name at the root of the volume is no content.
+pub(super) fn is_kept_apart(name: &std::ffi::OsStr) -> bool {
+    name == STATE_FOLDER || name == VOLUME_FOLDER
 }
 
 /// A path below the site's root, in names: no empty, dot, reserved or overlong one, no control character.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Content, ContentError, Place, STATE_FOLDER, SitePath, walk};
+use super::path::is_kept_apart;
+use super::{Content, ContentError, Place, SitePath, walk};
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Content {
         let mut removed = Removed::default();
         for entry in self.root.entries().map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            if name == STATE_FOLDER {
+            if is_kept_apart(&name) {
                 continue;
             }
             let place = Place {

@@ -7,7 +7,7 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::STATE_FOLDER;
+use super::path::is_kept_apart;
 
 /// Opens a folder by its name in an open one; a link is an error.
 pub(super) fn enter(folder: &Dir, name: &Path) -> io::Result<Dir> {
@@ -34,7 +34,7 @@ pub(super) fn size(folder: &Dir, root: bool) -> io::Result<u64> {
     for entry in folder.entries()? {
         let entry = entry?;
         let name = entry.file_name();
-        if root && name == STATE_FOLDER {
+        if root && is_kept_apart(&name) {
             continue;
         }
         bytes += gone(one(folder, Path::new(&name)))?;
@@ -45,7 +45,11 @@ pub(super) fn size(folder: &Dir, root: bool) -> io::Result<u64> {
 fn one(folder: &Dir, name: &Path) -> io::Result<u64> {
     let metadata = folder.symlink_metadata(name)?;
     match (metadata.is_dir(), metadata.is_file()) {
-        (true, _) => size(&enter(folder, name)?, false),
+        (true, _) => match enter(folder, name).and_then(|below| size(&below, false)) {
+            // Somebody closed it to us: it is not ours to count.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(0),
+            size => size,
+        },
         (_, true) => Ok(metadata.len()),
         _ => Ok(0),
     }

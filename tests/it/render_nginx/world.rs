@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 use sites::domain::site::Site;
 use sites::render::{Observed, render};
 use tempfile::TempDir;

@@ -24,7 +24,7 @@ async fn a_start_that_fails_names_the_variable() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("data")).unwrap();
         let start = Start { env: &[(name, value)], ..Start::default() };
-        let output = command(folder.path(), 1, &start).stdout(Stdio::null()).output().await.unwrap();
+        let output = command("api", folder.path(), 1, &start).stdout(Stdio::null()).output().await.unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(name), "{name}: {error}");
     }

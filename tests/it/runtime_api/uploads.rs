@@ -32,7 +32,7 @@ async fn client_06_every_outcome_is_json() {
         (site.api("PUT", "files/x").token(MASTER).header(wrong_form).body(b"1"), 400),
         (site.api("PUT", "files/x?backup_if_present=maybe").token(MASTER).body(b"1"), 400),
         (site.api("PUT", "symlinks/x").token(MASTER).body(b"no json"), 400),
-        (site.api("PUT", "symlinks/x").token(MASTER).body(&[b' '; 70_000]), 413),
+        (site.api("PUT", "symlinks/x").token(MASTER).body(&vec![b' '; 70_000]), 413),
         (site.api("POST", "files/x").token(MASTER).body(b"1"), 405),
         (site.api("GET", "nothing").token(MASTER), 404),
         (site.api("GET", "files/none").token(MASTER), 404),

@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 use super::steps;
 
 /// Program that tests run, and the package that has it.
-const PROGRAMS: &[(&str, &str)] = &[("redis-server", "redis-server"), ("nginx", "nginx")];
+const PROGRAMS: &[(&str, &str)] =
+    &[("redis-server", "redis-server"), ("nginx", "nginx"), ("curl", "curl"), ("litmus", "litmus")];
 
 /// Installs what is missing.
 pub fn run() -> Result<()> {
