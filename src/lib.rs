@@ -8,6 +8,8 @@
 //!     cluster   domain    │                the API server │ what a Site is
 //!        │                │
 //!     telemetry        settings            leaves: they use no other room
+//!          ╲         ╱
+//!            runtime                       what runs in a site's pod; also uses domain, never cluster
 //! ```
 //!
 //! Nothing outside `cluster` names a Kubernetes client, nothing outside `engine` and `operator` an actor,
@@ -19,5 +21,6 @@ pub mod domain;
 pub mod engine;
 pub mod operator;
 pub mod render;
+pub mod runtime;
 pub mod settings;
 pub mod telemetry;

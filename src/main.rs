@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use sites::operator::role::OperatorArgs;
 use sites::telemetry::logging;
-use sites::{domain, operator, settings};
+use sites::{domain, operator, runtime, settings};
 
 /// Websites as a service on Kubernetes.
 #[derive(Parser)]
@@ -21,6 +21,9 @@ struct Cli {
 enum Role {
     /// Turn Sites into Kubernetes objects, and keep them true.
     Operator(OperatorArgs),
+    /// What runs in a site's pod.
+    #[command(subcommand)]
+    Runtime(runtime::role::Role),
     /// Print the custom resource definition of a Site.
     Crd,
     /// Print what the operator may do: `ServiceAccount`, Role, `ClusterRole` and their bindings.
@@ -63,6 +66,15 @@ fn run(role: Role) -> anyhow::Result<()> {
             anyhow::ensure!(provider.install_default().is_ok(), "a TLS provider was installed before");
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
             runtime.context("the runtime cannot start")?.block_on(operator::role::run(args))
+        }
+        Role::Runtime(role) => {
+            // A site's pod has little memory: few threads, and a bound on those that wait for the volume.
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .max_blocking_threads(32)
+                .enable_all()
+                .build();
+            runtime.context("the runtime cannot start")?.block_on(runtime::role::run(role))
         }
         Role::Crd => {
             print!("{}", domain::crd::yaml());

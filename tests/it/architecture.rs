@@ -76,6 +76,17 @@ fn architecture_only_cache_names_redis() {
     assert_eq!(naming(&["redis::", "use redis"], &["cache"]), Vec::<String>::new());
 }
 
+/// A site's pod has no Kubernetes credentials and needs no client for them.
+#[test]
+fn architecture_runtime_names_no_kubernetes_client() {
+    let words = ["kube::", "k8s_openapi::", "ractor::", "redis::"];
+    for (file, text) in sources(&["src/runtime"]) {
+        for word in words {
+            assert!(!has_word(&code(&text), word), "{file} names {word}");
+        }
+    }
+}
+
 /// What each room may use. A room that is not here may not exist.
 fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
@@ -86,9 +97,10 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("cache", &["telemetry"]),
         ("engine", &["cluster", "telemetry"]),
         ("render", &["domain", "settings"]),
+        ("runtime", &["domain", "settings", "telemetry"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
-        ("main.rs", &["domain", "operator", "settings", "telemetry"]),
-        ("lib.rs", &["cache", "cluster", "domain", "engine", "operator", "render", "settings", "telemetry"]),
+        ("main.rs", &["domain", "operator", "runtime", "settings", "telemetry"]),
+        ("lib.rs", &["cache", "cluster", "domain", "engine", "operator", "render", "runtime", "settings", "telemetry"]),
     ])
 }
 

@@ -14,6 +14,9 @@
 //! | [`api`] | objects as JSON |
 //! | [`wait`] | deadlines with polling; nothing sleeps |
 //! | [`redis`] | a Redis server |
+//! | [`http`] | answers, to the byte |
+//! | [`identity`] | a stand-in for oauth2-proxy |
+//! | [`site`] | one running `sites runtime api` with a volume of its own |
 //! | [`legacy`] | what the replaced platform leaves |
 //! | [`older`] | Sites written before the present definition |
 //! | [`stillness`] | that an operator does nothing |
@@ -26,6 +29,8 @@
 pub mod api;
 pub mod audit;
 pub mod belongings;
+pub mod http;
+pub mod identity;
 pub mod lab;
 pub mod legacy;
 pub mod node;
@@ -33,6 +38,7 @@ pub mod older;
 pub mod operator;
 pub mod proxy;
 pub mod redis;
+pub mod site;
 pub mod stillness;
 pub mod tenant;
 pub mod wait;
@@ -45,6 +51,7 @@ pub use node::{Edge, node_options};
 pub use operator::{Operator, Start};
 pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
+pub use site::{MASTER, RunningSite};
 pub use stillness::{assert_left_alone, calls_about};
 pub use tenant::Tenants;
 pub use wait::{SOON, eventually};

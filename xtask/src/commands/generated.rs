@@ -13,6 +13,7 @@ use super::steps;
 const FILES: &[(&str, &[&str])] = &[
     ("helm/sites/crds/sites.ecmwf.int_sites.yaml", &["crd"]),
     ("docs/operator-rbac.yaml", &["rbac", "--namespace", "sites"]),
+    ("docs/openapi-site-api.json", &["runtime", "openapi"]),
     ("docs/settings.md", &["config", "reference"]),
 ];
 

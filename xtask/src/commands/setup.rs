@@ -8,7 +8,8 @@ use xtask::cluster::{NODE_PROGRAMS, on_path};
 use super::steps;
 
 /// Program that tests run, and the package that has it.
-const PROGRAMS: &[(&str, &str)] = &[("redis-server", "redis-server"), ("nginx", "nginx")];
+const PROGRAMS: &[(&str, &str)] =
+    &[("redis-server", "redis-server"), ("nginx", "nginx"), ("curl", "curl"), ("litmus", "litmus")];
 
 /// Installs what tests need; what a real node needs only where it may, as tests can do without.
 pub fn run() -> Result<()> {

@@ -1,0 +1,29 @@
+//! `sites runtime …`: one sub-command for each container of ours in a site's pod.
+
+use super::{api, init, webdav};
+
+/// A server or step of a site's pod. Each is told what it needs by its environment.
+#[derive(clap::Subcommand, Debug)]
+pub enum Role {
+    /// The Site API.
+    Api,
+    /// The content over `WebDAV`.
+    Webdav,
+    /// Make the content volume ready, before the others start.
+    Init,
+    /// Print the OpenAPI document of the Site API.
+    Openapi,
+}
+
+/// Runs a role to its end.
+pub async fn run(role: Role) -> anyhow::Result<()> {
+    match role {
+        Role::Api => api::run().await,
+        Role::Webdav => webdav::run().await,
+        Role::Init => init::run(),
+        Role::Openapi => {
+            print!("{}", api::document());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! No path leads out of the content, however it is spelled, and none reaches the site's state.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::json;
+
+use crate::support::{MASTER, RunningSite};
+
+#[test]
+fn no_path_leads_out() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let site = runtime.block_on(RunningSite::private());
+    let volume = site.content("").parent().unwrap().to_owned();
+    std::fs::write(volume.join("beside.txt"), "outside of the content").unwrap();
+    runtime.block_on(site.must_put("in/side.txt", b"inside"));
+    runtime.block_on(site.token("read", None));
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "..",
+            "%2e%2e",
+            ".%2e",
+            "%2E.",
+            "%252e%252e",
+            "..%00",
+            "..;",
+            "%c0%ae%c0%ae",
+            "..\\",
+            "%5c..",
+            "....//",
+            ".",
+            "beside.txt",
+            "in",
+            "side.txt",
+            "data",
+            ".sites",
+            "%2esites",
+            ".SITES",
+            "tokens.json",
+            "usage",
+            "etc",
+            "passwd",
+            "proc",
+            "self",
+            "%2e",
+            "%00",
+            "%0a",
+            "~",
+            "access.json",
+        ])
+        .prop_map(str::to_owned),
+        "[a-z%./]{0,6}",
+    ];
+    let slash = prop::sample::select(vec!["/", "%2f", "%2F", "//", "\\", "%5c", "/./", "%252f"]);
+    let paths = prop::collection::vec((piece, slash), 1..7)
+        .prop_map(|parts| parts.into_iter().map(|(piece, slash)| piece + slash).collect::<String>());
+    let before = snapshot(&volume);
+    let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&(paths.clone(), paths), |(path, target)| {
+            let read = runtime.block_on(site.get(&format!("files/{path}")));
+            prop_assert!(!read.text().contains("outside of the content"), "{path}");
+            prop_assert!(!read.text().contains("root:") && !read.text().contains("\"hash\""), "{path}");
+            prop_assert!(read.status < 500, "{path}: {}", read.text());
+            let body = json!({"target": target}).to_string();
+            let link = site.api("PUT", &format!("symlinks/{path}")).token(MASTER).body(body.as_bytes());
+            let write = site.api("PUT", &format!("files/{path}")).token(MASTER).body(b"w");
+            for call in [link, write, site.api("DELETE", &format!("files/{path}")).token(MASTER)] {
+                let answer = runtime.block_on(call.send());
+                prop_assert!(answer.status < 500, "{path} {target}: {}", answer.text());
+            }
+            prop_assert_eq!(&snapshot(&volume), &before, "{} {}", path, target);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(runtime.block_on(site.get("tokens")).json()["tokens"].as_array().unwrap().len(), 1);
+}
+
+/// Everything beside the content.
+fn snapshot(volume: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(volume)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .chain([volume.join("data/.sites/tokens.json")])
+        .filter(|path| path.is_file())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Somebody renames folders and swaps them for links out while requests run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swapped_folder_leads_nowhere() {
+    let site = RunningSite::private().await;
+    let volume = site.content("").parent().unwrap().to_owned();
+    std::fs::create_dir(volume.join("outside")).unwrap();
+    std::fs::write(volume.join("outside/file"), "outside").unwrap();
+    site.must_put("folder/file", b"inside").await;
+    let (here, there) = (site.content("folder"), site.content("other"));
+    std::os::unix::fs::symlink(volume.join("outside"), &there).unwrap();
+    let swapping = tokio::task::spawn_blocking(move || {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(3);
+        while std::time::Instant::now() < end {
+            let flags = rustix::fs::RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(rustix::fs::CWD, &here, rustix::fs::CWD, &there, flags).unwrap();
+        }
+    });
+    let mut seen = [0, 0];
+    while !swapping.is_finished() {
+        let read = site.get("files/folder/file").await;
+        assert!(read.status == 404 || read.text() == "inside", "{}", read.text());
+        seen[usize::from(read.status == 404)] += 1;
+        let write = site.put("folder/new", b"new").await;
+        assert!([200, 404, 409].contains(&write.status), "{}", write.text());
+        site.delete("files/folder/new").await;
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "both were seen: {seen:?}");
+    swapping.await.unwrap();
+    assert_eq!(std::fs::read_dir(volume.join("outside")).unwrap().count(), 1, "nothing was written out there");
+    assert_eq!(std::fs::read(volume.join("outside/file")).unwrap(), b"outside");
+}
