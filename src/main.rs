@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use sites::hub::role::HubArgs;
 use sites::operator::role::OperatorArgs;
-use sites::{domain, operator, settings};
+use sites::{domain, hub, operator, settings};
 
 /// Websites as a service on Kubernetes.
 #[derive(Parser)]
@@ -20,6 +21,8 @@ struct Cli {
 enum Role {
     /// Turn Sites into Kubernetes objects, and keep them true.
     Operator(OperatorArgs),
+    /// Answer people and programs: the API, the login, the pages.
+    Hub(HubArgs),
     /// Print the custom resource definition of a Site.
     Crd,
     /// Print what the operator may do: `ServiceAccount`, Role, `ClusterRole` and their bindings.
@@ -57,12 +60,8 @@ fn main() -> ExitCode {
 
 fn run(role: Role) -> anyhow::Result<()> {
     match role {
-        Role::Operator(args) => {
-            let provider = rustls::crypto::ring::default_provider();
-            anyhow::ensure!(provider.install_default().is_ok(), "a TLS provider was installed before");
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime.context("the runtime cannot start")?.block_on(operator::role::run(args))
-        }
+        Role::Operator(args) => block_on(operator::role::run(args)),
+        Role::Hub(args) => block_on(hub::role::run(args)),
         Role::Crd => {
             print!("{}", domain::crd::yaml());
             Ok(())
@@ -81,4 +80,12 @@ fn run(role: Role) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Runs a role that speaks TLS.
+fn block_on(role: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let provider = rustls::crypto::ring::default_provider();
+    anyhow::ensure!(provider.install_default().is_ok(), "a TLS provider was installed before");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("the runtime cannot start")?.block_on(role)
 }

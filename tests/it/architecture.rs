@@ -87,8 +87,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("engine", &["cluster", "telemetry"]),
         ("render", &["domain", "settings"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
-        ("main.rs", &["domain", "operator", "settings"]),
-        ("lib.rs", &["cache", "cluster", "domain", "engine", "operator", "render", "settings", "telemetry"]),
+        ("hub", &["cache", "cluster", "domain", "settings", "telemetry"]),
+        ("main.rs", &["domain", "hub", "operator", "settings"]),
+        ("lib.rs", &["cache", "cluster", "domain", "engine", "hub", "operator", "render", "settings", "telemetry"]),
     ])
 }
 

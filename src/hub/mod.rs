@@ -1,0 +1,9 @@
+//! The Hub: how people and programs use the platform.
+//!
+//! Owns everything that answers HTTP for the platform: the API, the login, the pages. It reads and writes Sites
+//! through the API server only; what follows from a Site is the operator's work.
+
+mod pages;
+pub mod role;
+mod router;
+mod shell;
