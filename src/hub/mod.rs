@@ -3,6 +3,7 @@
 //! Owns everything that answers HTTP for the platform: the API, the login, the pages. It reads and writes Sites
 //! through the API server only; what follows from a Site is the operator's work.
 
+pub mod catalog;
 mod pages;
 pub mod role;
 mod router;

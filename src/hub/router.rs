@@ -29,14 +29,14 @@ pub fn router(settings: Arc<Settings>) -> Router {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use axum::http::{StatusCode, header};
+    use axum::http::{HeaderMap, StatusCode, header};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
     use super::*;
     use crate::settings::load::tests::minimal;
 
-    async fn ask(path: &str, accept: &str) -> (StatusCode, axum::http::HeaderMap, String) {
+    async fn ask(path: &str, accept: &str) -> (StatusCode, HeaderMap, String) {
         let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).unwrap();
         let answer = router(Arc::new(minimal())).oneshot(request).await.unwrap();
         let (head, body) = answer.into_parts();
