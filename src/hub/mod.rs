@@ -4,6 +4,8 @@
 //! through the API server only; what follows from a Site is the operator's work.
 
 pub mod catalog;
+pub mod etag;
+pub mod forms;
 mod pages;
 pub mod role;
 mod router;

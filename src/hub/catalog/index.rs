@@ -128,7 +128,7 @@ pub fn place(order: SortBy, site: &Site) -> Place {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::hub) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
