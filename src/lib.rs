@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!            operator ────────────┐        the Site on the engine, and the process
+//!        hub    │                 │        the platform's API, login and pages
 //!           ╱   │   ╲             │
 //!     engine    │    render       cache    actor runtime │ objects of a Site │ Redis
 //!        │      │    ╱    ╲
@@ -19,6 +20,7 @@ pub mod cache;
 pub mod cluster;
 pub mod domain;
 pub mod engine;
+pub mod hub;
 pub mod operator;
 pub mod render;
 pub mod runtime;

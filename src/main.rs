@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use sites::hub::role::HubArgs;
 use sites::operator::role::OperatorArgs;
 use sites::telemetry::logging;
-use sites::{domain, operator, runtime, settings};
+use sites::{domain, hub, operator, runtime, settings};
 
 /// Websites as a service on Kubernetes.
 #[derive(Parser)]
@@ -24,6 +25,8 @@ enum Role {
     /// What runs in a site's pod.
     #[command(subcommand)]
     Runtime(runtime::role::Role),
+    /// Answer people and programs: the API, the login, the pages.
+    Hub(HubArgs),
     /// Print the custom resource definition of a Site.
     Crd,
     /// Print what the operator may do: `ServiceAccount`, Role, `ClusterRole` and their bindings.
@@ -61,12 +64,6 @@ fn main() -> ExitCode {
 
 fn run(role: Role) -> anyhow::Result<()> {
     match role {
-        Role::Operator(args) => {
-            let provider = rustls::crypto::ring::default_provider();
-            anyhow::ensure!(provider.install_default().is_ok(), "a TLS provider was installed before");
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime.context("the runtime cannot start")?.block_on(operator::role::run(args))
-        }
         Role::Runtime(role) => {
             // A site's pod has little memory: few threads, and a bound on those that wait for the volume.
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -76,6 +73,8 @@ fn run(role: Role) -> anyhow::Result<()> {
                 .build();
             runtime.context("the runtime cannot start")?.block_on(runtime::role::run(role))
         }
+        Role::Operator(args) => block_on(operator::role::run(args)),
+        Role::Hub(args) => block_on(hub::role::run(args)),
         Role::Crd => {
             print!("{}", domain::crd::yaml());
             Ok(())
@@ -94,4 +93,12 @@ fn run(role: Role) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Runs a role that speaks TLS.
+fn block_on(role: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let provider = rustls::crypto::ring::default_provider();
+    anyhow::ensure!(provider.install_default().is_ok(), "a TLS provider was installed before");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("the runtime cannot start")?.block_on(role)
 }

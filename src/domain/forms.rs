@@ -36,6 +36,9 @@ pub fn segment(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
+/// First segments of a public path that are the platform's own.
+pub const RESERVED_SEGMENTS: [&str; 3] = ["hub", "oauth2", "s"];
+
 /// A day that exists, `YYYY-MM-DD`: leap years as in the Gregorian calendar (B22).
 pub const DAY: &str = "^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)$";
 

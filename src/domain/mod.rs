@@ -10,6 +10,7 @@ pub mod forms;
 pub mod labels;
 pub mod mask;
 pub mod names;
+pub mod people;
 pub mod pod_health;
 pub mod route_owner;
 pub mod rules;

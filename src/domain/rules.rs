@@ -184,7 +184,7 @@ fn names() -> Vec<Rule> {
             "spec.configuration.space",
             "!(self in ['hub', 'oauth2', 's'])",
             "spec.configuration.space must not be hub, oauth2 or s, which are paths of the platform; choose another space",
-            |value| text(value, |space| !matches!(space, "hub" | "oauth2" | "s")),
+            |value| text(value, |space| !forms::RESERVED_SEGMENTS.contains(&space)),
         ),
     ]
 }

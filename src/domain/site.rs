@@ -46,7 +46,7 @@ pub struct SiteSpec {
 }
 
 /// Who may read a Site.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SiteType {
     /// Only the people and groups it is shared with.

@@ -188,4 +188,4 @@ fn mistyped(message: &str) -> String {
 
 #[cfg(test)]
 #[path = "load_tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -19,6 +19,9 @@ pub struct Settings {
     /// The operator's own behaviour.
     #[serde(default)]
     pub operator: Operator,
+    /// The Hub's own behaviour.
+    #[serde(default)]
+    pub hub: Hub,
     /// The cluster that the platform runs on.
     #[serde(default)]
     pub kubernetes: Kubernetes,
@@ -160,6 +163,31 @@ impl Default for Lease {
             namespace: None,
             duration: Period::seconds(15),
             renew_period: Period::seconds(5),
+        }
+    }
+}
+
+/// `hub`.
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hub {
+    /// Address that the Hub answers on. Default `0.0.0.0:8080`.
+    pub address: SocketAddr,
+    /// Level of the log lines of libraries. Default `INFO`.
+    pub dependency_log_level: String,
+    /// Level of our own log lines. Default `INFO`.
+    pub log_level: String,
+    /// How log lines look. Default `json`.
+    pub log_format: LogFormat,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from(([0, 0, 0, 0], 8080)),
+            dependency_log_level: "INFO".to_owned(),
+            log_level: "INFO".to_owned(),
+            log_format: LogFormat::Json,
         }
     }
 }

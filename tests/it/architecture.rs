@@ -99,8 +99,12 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("render", &["domain", "settings"]),
         ("runtime", &["domain", "settings", "telemetry"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
-        ("main.rs", &["domain", "operator", "runtime", "settings", "telemetry"]),
-        ("lib.rs", &["cache", "cluster", "domain", "engine", "operator", "render", "runtime", "settings", "telemetry"]),
+        ("hub", &["cache", "cluster", "domain", "settings", "telemetry"]),
+        ("main.rs", &["domain", "hub", "operator", "runtime", "settings", "telemetry"]),
+        (
+            "lib.rs",
+            &["cache", "cluster", "domain", "engine", "hub", "operator", "render", "runtime", "settings", "telemetry"],
+        ),
     ])
 }
 

@@ -45,8 +45,7 @@ impl Scene {
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}],
             "handled": {"digest": trigger.digest, "upgrade_request": trigger.upgrade_request},
         });
-        let restart =
-            Restart { restarted_at: "2026-01-01T00:00:00Z".to_owned(), stamped_for: change::stamp(&trigger) };
+        let restart = Restart { restarted_at: "2026-01-01T00:00:00Z".to_owned(), stamped_for: change::stamp(&trigger) };
         let observed = Observed { namespace: "matrix".to_owned(), restart, ..Observed::default() };
         let desired = render(&typed, &settings, &observed).unwrap();
         let mut objects: Vec<Value> = objects::wanted(desired)

@@ -1,0 +1,12 @@
+//! The Hub: how people and programs use the platform.
+//!
+//! Owns everything that answers HTTP for the platform: the API, the login, the pages. It reads and writes Sites
+//! through the API server only; what follows from a Site is the operator's work.
+
+pub mod catalog;
+pub mod etag;
+pub mod forms;
+mod pages;
+pub mod role;
+mod router;
+mod shell;
