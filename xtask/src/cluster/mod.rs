@@ -44,6 +44,9 @@ pub enum Profile {
 pub struct Options {
     /// What plays the node.
     pub profile: Profile,
+    /// Only etcd and the API server: no controllers, no scheduler, no node. What is measured or counted there was
+    /// done by nobody else. Pods are never made, claims never bound, and a namespace has no service account.
+    pub alone: bool,
     /// Whether the API server logs each request (see [`Cluster::audit_log`]).
     pub audit: bool,
     /// How long a node may be silent before it counts as lost (see `tests/cluster/stages/nodes.yaml`).
@@ -54,7 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { profile: Profile::Kwok, audit: true, node_grace: Duration::from_secs(40), dir: None }
+        Self { profile: Profile::Kwok, alone: false, audit: true, node_grace: Duration::from_secs(40), dir: None }
     }
 }
 
@@ -190,19 +193,24 @@ fn try_start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
         check(&mut cluster, deadline, "the API server")?;
         std::thread::sleep(Duration::from_millis(50));
     }
-    cluster.run(
-        "kube-controller-manager",
-        parts::controller_manager(&cluster.binaries, &cluster.pki, options.node_grace),
-    )?;
-    cluster.run("kube-scheduler", parts::scheduler(&cluster.binaries, &cluster.pki))?;
-    let stages = yaml_files(&sources.join("stages"))?;
-    cluster.run("kwok", parts::kwok(&cluster.binaries, &cluster.dir, &cluster.pki, &stages))?;
+    if !options.alone {
+        start_controllers(&mut cluster, options.node_grace)?;
+    }
     kubectl.create(&sources.join("manifests.yaml"))?;
     kubectl.create(&cluster.binaries.definitions)?;
-    let complete = kubectl.wait_complete(deadline);
+    let complete = if options.alone { kubectl.wait_definitions(deadline) } else { kubectl.wait_complete(deadline) };
     check(&mut cluster, deadline, "the cluster")?;
     complete?;
     Ok(cluster)
+}
+
+/// What makes pods of `StatefulSets`, binds their claims and runs them.
+fn start_controllers(cluster: &mut Cluster, node_grace: Duration) -> Result<()> {
+    let manager = parts::controller_manager(&cluster.binaries, &cluster.pki, node_grace);
+    cluster.run("kube-controller-manager", manager)?;
+    cluster.run("kube-scheduler", parts::scheduler(&cluster.binaries, &cluster.pki))?;
+    let stages = yaml_files(&paths::cluster_sources().join("stages"))?;
+    cluster.run("kwok", parts::kwok(&cluster.binaries, &cluster.dir, &cluster.pki, &stages))
 }
 
 /// Fails if a part has ended or the time is over.
