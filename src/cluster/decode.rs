@@ -1,11 +1,12 @@
 //! From JSON to a type, with errors that name the place and the expected form but never the value.
 //!
-//! Owns [`Guarded`], which keeps one undecodable object from failing a whole list or watch. kube's
-//! `DeserializeGuard` is not used: its message holds the value and not the path.
+//! Owns [`Guarded`], which keeps one undecodable object from failing a whole list or watch (kube's
+//! `DeserializeGuard` is not used: its message holds the value and not the path), and [`Slim`], metadata alone.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
@@ -85,15 +86,95 @@ impl<K: ApiObject> Resource for Guarded<K> {
     }
 }
 
+/// The metadata of an object. All else is skipped, also `managedFields`, which is most of a metadata's bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Slim(pub(super) ObjectMeta);
+
+impl<'de> Deserialize<'de> for Slim {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Whole {
+            #[serde(default)]
+            metadata: Fields,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Fields {
+            namespace: Option<String>,
+            name: Option<String>,
+            uid: Option<String>,
+            labels: Option<BTreeMap<String, String>>,
+            annotations: Option<BTreeMap<String, String>>,
+            owner_references: Option<Vec<OwnerReference>>,
+            resource_version: Option<String>,
+            generation: Option<i64>,
+            deletion_timestamp: Option<Time>,
+        }
+        let Fields {
+            namespace,
+            name,
+            uid,
+            labels,
+            annotations,
+            owner_references,
+            resource_version,
+            generation,
+            deletion_timestamp,
+        } = Whole::deserialize(deserializer)?.metadata;
+        Ok(Self(ObjectMeta {
+            namespace,
+            name,
+            uid,
+            labels,
+            annotations,
+            owner_references,
+            resource_version,
+            generation,
+            deletion_timestamp,
+            ..ObjectMeta::default()
+        }))
+    }
+}
+
+impl Resource for Slim {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.kind)
+    }
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.group)
+    }
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.version)
+    }
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.plural)
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.0
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.0
+    }
+    fn metadata_api() -> bool {
+        true
+    }
+}
+
 /// The typed form of a value, or where it departs from the type.
 fn by_reference<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| described(&error))
+    // Keeping track of the place costs a text per field: only what does not decode is decoded a second time.
+    T::deserialize(value).or_else(|_| serde_path_to_error::deserialize(value).map_err(|error| described(&error)))
 }
 
 /// The typed form of an answer's bytes.
 pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| described(&error))
+    serde_json::from_slice(bytes).or_else(|_| {
+        let mut reader = serde_json::Deserializer::from_slice(bytes);
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| described(&error))
+    })
 }
 
 fn described(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
@@ -231,6 +312,23 @@ mod tests {
         let bad: Guarded<ConfigMap> = serde_json::from_value(json!({"metadata": {"name": "p", "labels": 3}})).unwrap();
         assert_eq!(bad.meta().name.as_deref(), Some("p"));
         assert!(matches!(bad, Guarded::Broken { .. }));
+    }
+
+    #[test]
+    fn metadata_alone_keeps_what_is_compared() {
+        let whole = json!({
+            "apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]},
+            "metadata": {
+                "name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7", "generation": 2,
+                "labels": {"a": "b"}, "annotations": null, "managedFields": [{"manager": "m"}],
+                "ownerReferences": [{"apiVersion": "x/v1", "kind": "K", "name": "o", "uid": "w"}],
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+            },
+        });
+        let Slim(meta) = from_bytes(whole.to_string().as_bytes()).unwrap();
+        let mut all: ObjectMeta = serde_json::from_value(whole["metadata"].clone()).unwrap();
+        all.managed_fields = None;
+        assert_eq!(meta, all);
     }
 
     #[test]

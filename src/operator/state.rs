@@ -241,18 +241,24 @@ impl SiteState {
 
     /// Takes the record that the status has, unless a pass of this process has made a newer one. A standby
     /// follows the leader's records this way.
-    pub fn take_record(&mut self, recorded: Option<&Handled>, present_form: impl Fn(&Handled) -> Handled) {
-        let ours = self.handled.as_deref();
+    pub fn take_record(
+        &mut self,
+        recorded: Option<&Arc<Handled>>,
+        present_form: impl Fn(&Arc<Handled>) -> Arc<Handled>,
+    ) {
+        let ours = self.handled.as_ref();
         if recorded == ours {
             self.unsaved = false;
+            // Equal, but another copy: the object's is kept, so that there is one.
+            self.handled = recorded.cloned();
             return;
         }
-        let at = |handled: Option<&Handled>| handled.and_then(|handled| handled.at.clone());
+        let at = |handled: Option<&Arc<Handled>>| handled.and_then(|handled| handled.at.clone());
         if self.unsaved && at(recorded) <= at(ours) {
             return;
         }
         self.unsaved = false;
-        self.handled = recorded.map(present_form).map(Arc::new);
+        self.handled = recorded.map(present_form);
     }
 
     /// Counts a repair of a child.
