@@ -477,7 +477,8 @@ mod tests {
         }))
         .unwrap();
         let handled = Handled { digest: "v1:x".to_owned(), ..Handled::default() };
-        let expected = SiteStatus { observed_generation: Some(3), handled: Some(handled.into()), ..SiteStatus::default() };
+        let expected =
+            SiteStatus { observed_generation: Some(3), handled: Some(handled.into()), ..SiteStatus::default() };
         assert_eq!(site.status, Some(expected));
     }
 

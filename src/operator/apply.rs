@@ -293,18 +293,18 @@ impl<'a> Applier<'a> {
             fact.labels == self.state.labels && matches!(&fact.owner, Ownership::Site(owner) if owner == uid);
         let progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let grows = rendered.key.kind == ChildKind::PersistentVolumeClaim;
+        let present = Written::new(rendered.hash, fact);
         meta_is_ours
             && progress.written.get(&rendered.key).is_some_and(|written| {
-                written.render == rendered.hash
-                    && written.fact.uid == fact.uid
+                (written.render, written.uid) == (present.render, present.uid)
                     // A claim's version moves with its binding; its spec is its controller's but for the request.
-                    && (written.fact.version() == fact.version() || grows)
+                    && (written.version == present.version || grows)
             })
     }
 
     fn record(&self, rendered: &Rendered, fact: ChildFact) -> ChildFact {
         let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let written = Written { render: rendered.hash, fact: fact.clone() };
+        let written = Written::new(rendered.hash, &fact);
         progress.written.insert(rendered.key.clone(), written);
         fact
     }

@@ -2,6 +2,7 @@
 //! it is rebuilt from the watches and from `status.handled` after a restart. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -97,13 +98,28 @@ pub struct Progress {
     pub kept: BTreeSet<(ChildKey, &'static str)>,
 }
 
-/// One write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One write, as hashes: every child of every Site has one. Stable within a process only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Hash of what was rendered.
+    /// Of what was rendered.
     pub render: u64,
-    /// The object's metadata as the write answered.
-    pub fact: ChildFact,
+    /// Of the uid of what was written.
+    pub uid: u64,
+    /// Of its version, as the write answered.
+    pub version: u64,
+}
+
+impl Written {
+    /// A write of this render, answered with this metadata.
+    #[must_use]
+    pub fn new(render: u64, fact: &ChildFact) -> Self {
+        let hash = |text: &str| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish()
+        };
+        Self { render, uid: hash(&fact.uid), version: hash(&fact.version()) }
+    }
 }
 
 impl SiteState {
