@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -25,8 +26,7 @@ pub(super) enum Guarded<K> {
 
 impl<'de, K: ApiObject> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        drop_managed_fields(&mut value);
+        let value = Part::Whole.deserialize(deserializer)?;
         Ok(match by_reference(&value) {
             Ok(object) => Self::Object(object),
             Err(error) => Self::Broken { meta: Box::new(metadata(&value)), error },
@@ -50,9 +50,77 @@ fn metadata(value: &Value) -> ObjectMeta {
     })
 }
 
-fn drop_managed_fields(value: &mut Value) {
-    if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.remove("managedFields");
+/// Which part of an object is read into a [`Value`]. `managedFields`, half of the bytes of most objects, are skipped.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Whole,
+    Metadata,
+    Else,
+}
+
+impl<'de> DeserializeSeed<'de> for Part {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self {
+            Self::Whole | Self::Metadata => deserializer.deserialize_any(self),
+            Self::Else => Value::deserialize(deserializer),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Part {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = serde_json::Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            match (self, name.as_str()) {
+                (Self::Metadata, "managedFields") => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                (Self::Whole, "metadata") => {
+                    let value = map.next_value_seed(Self::Metadata)?;
+                    fields.insert(name, value);
+                }
+                _ => {
+                    let value = map.next_value_seed(Self::Else)?;
+                    fields.insert(name, value);
+                }
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+
+    // Where a map is due and something else stands, the typed form says what is wrong.
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
     }
 }
 
@@ -329,6 +397,22 @@ mod tests {
         let mut all: ObjectMeta = serde_json::from_value(whole["metadata"].clone()).unwrap();
         all.managed_fields = None;
         assert_eq!(meta, all);
+    }
+
+    #[test]
+    fn odd_objects_are_broken_not_fatal() {
+        for (text, kept) in [
+            (r#"{"metadata": "x"}"#, None),
+            (r#"{"metadata": [1, {"a": -2}, 0.5, null]}"#, None),
+            (r#"{"metadata": {"name": "p"}, "data": {"managedFields": 3}}"#, Some("p")),
+            ("[]", None),
+        ] {
+            let bad: Guarded<ConfigMap> = serde_json::from_str(text).unwrap();
+            assert!(matches!(bad, Guarded::Broken { .. }), "{text}");
+            assert_eq!(bad.meta().name.as_deref(), kept);
+        }
+        let null: Guarded<ConfigMap> = serde_json::from_str(r#"{"metadata": null}"#).unwrap();
+        assert_eq!(null.meta().name, None);
     }
 
     #[test]

@@ -334,7 +334,8 @@ mod tests {
                             prop_assert!(wanted.remove(&grant.key));
                             running.push(grant.key);
                         } else {
-                            let held = |key: &ObjectKey| running.contains(key) || queue.waiting(key) == Some(Class::Bulk);
+                            let held =
+                                |key: &ObjectKey| running.contains(key) || queue.waiting(key) == Some(Class::Bulk);
                             prop_assert!(running.len() >= limit || wanted.iter().all(held));
                         }
                     }
