@@ -6,7 +6,9 @@ export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME
 # Tests that load the whole machine: alone and one after the other, so that they do not starve the rest.
 HEAVY := fault_matrix b25_a_cold life_05_life_08_two_hundred
 
-.PHONY: up down test soak lint generated cluster clean
+LOADTEST := cargo build --release --locked --package sites --package sites-loadtest && $(CARGO_TARGET_DIR)/release/sites-loadtest
+
+.PHONY: up down test soak lint generated cluster load-smoke load clean
 
 up: ## A cluster, an operator and a running sample Site
 	cargo xtask up
@@ -31,6 +33,12 @@ generated: ## Write the files that the product's binary generates
 
 cluster: ## Only the local cluster
 	cargo xtask cluster up
+
+load-smoke: ## The operator against bare clients with 1,000 Sites; about half an hour, wants a quiet machine
+	$(LOADTEST) run
+
+load: ## The same with 10,000 Sites: hours
+	$(LOADTEST) run --size full
 
 clean: ## End what runs, remove cluster binaries of older versions, say what the caches hold
 	cargo xtask down && cargo xtask cluster clean

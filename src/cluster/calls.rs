@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::BodyExt;
+use hyper::body::Bytes;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::client::Body;
@@ -14,16 +15,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::connect::Cluster;
-use super::decode::from_bytes;
+use super::decode::{Slim, from_bytes};
 use super::error::{Call, CallError};
 use super::gate::retry_after;
 use super::kind::{ApiObject, Kind, is_path_segment};
 use super::reply::refusal;
 use super::transport::Fault;
+use super::watch::Metadata;
 
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 const JSON: &str = "application/json";
+/// The metadata of what was written: the rest of the answer would be what was sent.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// What must still be true of an object for its deletion to happen.
@@ -107,7 +111,8 @@ impl Cluster {
 
     /// Creates `object`; the result is what the server stored.
     pub async fn create<K: ApiObject>(&self, ns: Option<&str>, object: &K) -> Result<K, CallError> {
-        self.post(&Kind::of::<K>(), ns, object).await
+        let (call, answer) = self.post(&Kind::of::<K>(), ns, object.meta().name.as_deref(), JSON, object).await?;
+        decoded(call, &answer)
     }
 
     /// Reads one object; `None` if there is none.
@@ -117,7 +122,8 @@ impl Cluster {
 
     /// Replaces the whole object. With a resource version in it, only if it is still the current one.
     pub async fn replace<K: ApiObject>(&self, ns: Option<&str>, name: &str, object: &K) -> Result<K, CallError> {
-        self.put(&Kind::of::<K>(), ns, name, object).await
+        let (call, answer) = self.put(&Kind::of::<K>(), ns, name, JSON, object).await?;
+        decoded(call, &answer)
     }
 
     /// Applies a JSON merge patch. With `metadata.resourceVersion` in it, only on that version.
@@ -168,9 +174,10 @@ impl Cluster {
         }
     }
 
-    /// [`Self::create`] without a type.
-    pub async fn create_value(&self, kind: &Kind, ns: Option<&str>, object: &Value) -> Result<Value, CallError> {
-        self.post(kind, ns, object).await
+    /// [`Self::create`] without a type. The result is the metadata that the object was stored with.
+    pub async fn create_value(&self, kind: &Kind, ns: Option<&str>, object: &Value) -> Result<Metadata, CallError> {
+        let (call, answer) = self.post(kind, ns, object["metadata"]["name"].as_str(), METADATA, object).await?;
+        decoded(call, &answer).map(|Slim(meta)| meta.into())
     }
 
     /// [`Self::read`] without a type.
@@ -178,15 +185,16 @@ impl Cluster {
         self.fetch(kind, ns, name).await
     }
 
-    /// [`Self::replace`] without a type.
+    /// [`Self::replace`] without a type. The result is the metadata that the object was stored with.
     pub async fn replace_value(
         &self,
         kind: &Kind,
         ns: Option<&str>,
         name: &str,
         object: &Value,
-    ) -> Result<Value, CallError> {
-        self.put(kind, ns, name, object).await
+    ) -> Result<Metadata, CallError> {
+        let (call, answer) = self.put(kind, ns, name, METADATA, object).await?;
+        decoded(call, &answer).map(|Slim(meta)| meta.into())
     }
 
     /// [`Self::merge_patch`] without a type.
@@ -219,26 +227,26 @@ impl Cluster {
         if let Some(propagation) = propagation {
             options["propagationPolicy"] = json!(propagation);
         }
-        match self.send(&call, Method::DELETE, &path, JSON, body(&call, &options)?).await {
+        match self.send(&call, Method::DELETE, &path, JSON, JSON, body(&call, &options)?).await {
             Ok(_) => Ok(true),
             Err(CallError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    async fn post<T: Serialize + DeserializeOwned>(
+    async fn post<T: Serialize>(
         &self,
         kind: &Kind,
         ns: Option<&str>,
+        name: Option<&str>,
+        accept: &'static str,
         object: &T,
-    ) -> Result<T, CallError> {
-        let value = serde_json::to_value(object).unwrap_or_default();
-        let name = value["metadata"]["name"].as_str();
+    ) -> Result<(Call, Bytes), CallError> {
         let target = Target::collection(kind, ns);
         let call = Target { name, ..target }.call("create");
         let path = target.path().ok_or_else(|| bad_name(&call))?;
-        let answer = self.send(&call, Method::POST, &path, JSON, body(&call, object)?).await?;
-        decoded(call, &answer)
+        let answer = self.send(&call, Method::POST, &path, JSON, accept, body(&call, object)?).await?;
+        Ok((call, answer))
     }
 
     async fn fetch<T: DeserializeOwned>(
@@ -257,29 +265,30 @@ impl Cluster {
         }
     }
 
-    async fn put<T: Serialize + DeserializeOwned>(
+    async fn put<T: Serialize>(
         &self,
         kind: &Kind,
         ns: Option<&str>,
         name: &str,
+        accept: &'static str,
         object: &T,
-    ) -> Result<T, CallError> {
+    ) -> Result<(Call, Bytes), CallError> {
         let target = Target::object(kind, ns, name);
         let call = target.call("update");
         let path = target.path().ok_or_else(|| bad_name(&call))?;
-        let answer = self.send(&call, Method::PUT, &path, JSON, body(&call, object)?).await?;
-        decoded(call, &answer)
+        let answer = self.send(&call, Method::PUT, &path, JSON, accept, body(&call, object)?).await?;
+        Ok((call, answer))
     }
 
     async fn patch<T: DeserializeOwned>(&self, target: Target<'_>, patch: &Value) -> Result<T, CallError> {
         let call = target.call("patch");
         let at = target.path().ok_or_else(|| bad_name(&call))?;
-        let answer = self.send(&call, Method::PATCH, &at, MERGE_PATCH, body(&call, patch)?).await?;
+        let answer = self.send(&call, Method::PATCH, &at, MERGE_PATCH, JSON, body(&call, patch)?).await?;
         decoded(call, &answer)
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, call: &Call, path: &str) -> Result<T, CallError> {
-        let answer = self.send(call, Method::GET, path, JSON, Vec::new()).await?;
+        let answer = self.send(call, Method::GET, path, JSON, JSON, Bytes::new()).await?;
         decoded(call.clone(), &answer)
     }
 
@@ -291,20 +300,22 @@ impl Cluster {
         method: Method,
         path: &str,
         content: &'static str,
-        body: Vec<u8>,
-    ) -> Result<Vec<u8>, CallError> {
+        accept: &'static str,
+        body: Bytes,
+    ) -> Result<Bytes, CallError> {
         let mut request = Request::new(Body::from(body.clone()));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().map_err(|_| bad_name(call))?;
         if !body.is_empty() {
             request.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(content));
         }
+        request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(accept));
         request.extensions_mut().insert(call.clone());
         let answer = self.client.send(request).await.map_err(|error| unanswered(call, &error))?;
         let (head, answer) = answer.into_parts();
         let bytes = answer.collect().await.map_err(|error| unanswered(call, &error))?.to_bytes();
         if head.status.is_success() {
-            return Ok(bytes.into());
+            return Ok(bytes);
         }
         let wait = retry_after(&head.headers, Timestamp::now());
         Err(refusal(call.clone(), head.status.as_u16(), wait, &bytes, &body))
@@ -331,8 +342,9 @@ pub(super) fn fault(error: &kube::Error) -> Option<Fault> {
     }
 }
 
-fn body<T: Serialize>(call: &Call, object: &T) -> Result<Vec<u8>, CallError> {
+fn body<T: Serialize>(call: &Call, object: &T) -> Result<Bytes, CallError> {
     serde_json::to_vec(object)
+        .map(Bytes::from)
         .map_err(|error| CallError::Decode { call: call.clone(), message: format!("not sent: {error}") })
 }
 

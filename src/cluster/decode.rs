@@ -1,15 +1,17 @@
 //! From JSON to a type, with errors that name the place and the expected form but never the value.
 //!
-//! Owns [`Guarded`], which keeps one undecodable object from failing a whole list or watch. kube's
-//! `DeserializeGuard` is not used: its message holds the value and not the path.
+//! Owns [`Guarded`], which keeps one undecodable object from failing a whole list or watch (kube's
+//! `DeserializeGuard` is not used: its message holds the value and not the path), and [`Slim`], metadata alone.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -24,8 +26,7 @@ pub(super) enum Guarded<K> {
 
 impl<'de, K: ApiObject> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        drop_managed_fields(&mut value);
+        let value = Part::Whole.deserialize(deserializer)?;
         Ok(match by_reference(&value) {
             Ok(object) => Self::Object(object),
             Err(error) => Self::Broken { meta: Box::new(metadata(&value)), error },
@@ -49,9 +50,77 @@ fn metadata(value: &Value) -> ObjectMeta {
     })
 }
 
-fn drop_managed_fields(value: &mut Value) {
-    if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.remove("managedFields");
+/// Which part of an object is read into a [`Value`]. `managedFields`, half of the bytes of most objects, are skipped.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Whole,
+    Metadata,
+    Else,
+}
+
+impl<'de> DeserializeSeed<'de> for Part {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self {
+            Self::Whole | Self::Metadata => deserializer.deserialize_any(self),
+            Self::Else => Value::deserialize(deserializer),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Part {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = serde_json::Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            match (self, name.as_str()) {
+                (Self::Metadata, "managedFields") => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                (Self::Whole, "metadata") => {
+                    let value = map.next_value_seed(Self::Metadata)?;
+                    fields.insert(name, value);
+                }
+                _ => {
+                    let value = map.next_value_seed(Self::Else)?;
+                    fields.insert(name, value);
+                }
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+
+    // Where a map is due and something else stands, the typed form says what is wrong.
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
     }
 }
 
@@ -85,15 +154,95 @@ impl<K: ApiObject> Resource for Guarded<K> {
     }
 }
 
+/// The metadata of an object. All else is skipped, also `managedFields`, which is most of a metadata's bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Slim(pub(super) ObjectMeta);
+
+impl<'de> Deserialize<'de> for Slim {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Whole {
+            #[serde(default)]
+            metadata: Fields,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Fields {
+            namespace: Option<String>,
+            name: Option<String>,
+            uid: Option<String>,
+            labels: Option<BTreeMap<String, String>>,
+            annotations: Option<BTreeMap<String, String>>,
+            owner_references: Option<Vec<OwnerReference>>,
+            resource_version: Option<String>,
+            generation: Option<i64>,
+            deletion_timestamp: Option<Time>,
+        }
+        let Fields {
+            namespace,
+            name,
+            uid,
+            labels,
+            annotations,
+            owner_references,
+            resource_version,
+            generation,
+            deletion_timestamp,
+        } = Whole::deserialize(deserializer)?.metadata;
+        Ok(Self(ObjectMeta {
+            namespace,
+            name,
+            uid,
+            labels,
+            annotations,
+            owner_references,
+            resource_version,
+            generation,
+            deletion_timestamp,
+            ..ObjectMeta::default()
+        }))
+    }
+}
+
+impl Resource for Slim {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.kind)
+    }
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.group)
+    }
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.version)
+    }
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&kind.plural)
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.0
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.0
+    }
+    fn metadata_api() -> bool {
+        true
+    }
+}
+
 /// The typed form of a value, or where it departs from the type.
 fn by_reference<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| described(&error))
+    // Keeping track of the place costs a text per field: only what does not decode is decoded a second time.
+    T::deserialize(value).or_else(|_| serde_path_to_error::deserialize(value).map_err(|error| described(&error)))
 }
 
 /// The typed form of an answer's bytes.
 pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| described(&error))
+    serde_json::from_slice(bytes).or_else(|_| {
+        let mut reader = serde_json::Deserializer::from_slice(bytes);
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| described(&error))
+    })
 }
 
 fn described(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
@@ -231,6 +380,39 @@ mod tests {
         let bad: Guarded<ConfigMap> = serde_json::from_value(json!({"metadata": {"name": "p", "labels": 3}})).unwrap();
         assert_eq!(bad.meta().name.as_deref(), Some("p"));
         assert!(matches!(bad, Guarded::Broken { .. }));
+    }
+
+    #[test]
+    fn metadata_alone_keeps_what_is_compared() {
+        let whole = json!({
+            "apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]},
+            "metadata": {
+                "name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7", "generation": 2,
+                "labels": {"a": "b"}, "annotations": null, "managedFields": [{"manager": "m"}],
+                "ownerReferences": [{"apiVersion": "x/v1", "kind": "K", "name": "o", "uid": "w"}],
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+            },
+        });
+        let Slim(meta) = from_bytes(whole.to_string().as_bytes()).unwrap();
+        let mut all: ObjectMeta = serde_json::from_value(whole["metadata"].clone()).unwrap();
+        all.managed_fields = None;
+        assert_eq!(meta, all);
+    }
+
+    #[test]
+    fn odd_objects_are_broken_not_fatal() {
+        for (text, kept) in [
+            (r#"{"metadata": "x"}"#, None),
+            (r#"{"metadata": [1, {"a": -2}, 0.5, null]}"#, None),
+            (r#"{"metadata": {"name": "p"}, "data": {"managedFields": 3}}"#, Some("p")),
+            ("[]", None),
+        ] {
+            let bad: Guarded<ConfigMap> = serde_json::from_str(text).unwrap();
+            assert!(matches!(bad, Guarded::Broken { .. }), "{text}");
+            assert_eq!(bad.meta().name.as_deref(), kept);
+        }
+        let null: Guarded<ConfigMap> = serde_json::from_str(r#"{"metadata": null}"#).unwrap();
+        assert_eq!(null.meta().name, None);
     }
 
     #[test]

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, BoxStream, Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
-use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
+use kube::api::{Api, ApiResource};
 use kube::core::DynamicResourceScope;
 use kube::runtime::watcher::{self, Config, Event, InitialListStrategy};
 use rand::RngExt;
 use serde::de::DeserializeOwned;
 
 use super::connect::Cluster;
-use super::decode::Guarded;
+use super::decode::{Guarded, Slim};
 use super::kind::{ApiObject, Kind};
 use super::recovery::{Backoff, Remedy, plain, remedy};
 use crate::telemetry::Metrics;
@@ -86,7 +86,7 @@ pub enum WatchEvent<K> {
     Synced,
 }
 
-/// What a metadata-only watch tells of an object.
+/// What a metadata-only watch, or the answer to a write, tells of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Namespace.
@@ -139,8 +139,8 @@ pub fn watch_metadata(
     kind: Kind,
     spec: WatchSpec,
 ) -> impl Stream<Item = WatchEvent<Metadata>> + Send + use<> {
-    lasting::<PartialObjectMeta<DynamicObject>, Metadata>(cluster, kind, spec, |object, listed| WatchEvent::Seen {
-        object: Metadata::from(object.metadata),
+    lasting::<Slim, Metadata>(cluster, kind, spec, |Slim(meta), listed| WatchEvent::Seen {
+        object: Metadata::from(meta),
         listed,
     })
 }

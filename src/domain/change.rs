@@ -91,6 +91,12 @@ pub fn recorded(site: &Site, handled: &str) -> Recorded {
     recorded_in(&FORMS, site, handled)
 }
 
+/// Whether a digest is in the form that this release writes: then there is nothing to carry over.
+#[must_use]
+pub fn in_present_form(digest: &str) -> bool {
+    digest.strip_prefix(FORMS[0].version).is_some_and(|rest| rest.starts_with(':'))
+}
+
 /// What a Site needs, measured against the record of its last pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -241,9 +242,10 @@ pub struct SiteStatus {
     /// `Ready`, and `RouteConflict`, `Degraded`, `VolumeLabelled` when they say something.
     #[serde(default, deserialize_with = "readable", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What has been rendered and written; absent until the first pass has ended well.
+    /// What has been rendered and written; absent until the first pass has ended well. Shared, because the
+    /// operator's memory of a Site holds the same record.
     #[serde(default, deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
-    pub handled: Option<Handled>,
+    pub handled: Option<Arc<Handled>>,
 }
 
 /// The pods' state in one word.
@@ -475,7 +477,8 @@ mod tests {
         }))
         .unwrap();
         let handled = Handled { digest: "v1:x".to_owned(), ..Handled::default() };
-        let expected = SiteStatus { observed_generation: Some(3), handled: Some(handled), ..SiteStatus::default() };
+        let expected =
+            SiteStatus { observed_generation: Some(3), handled: Some(handled.into()), ..SiteStatus::default() };
         assert_eq!(site.status, Some(expected));
     }
 

@@ -3,8 +3,10 @@
 //! A fixed number of permits is granted to queued keys by class, weighted 16:8:4:2:1 and first come first
 //! served inside a class. A key stands in the queue at most once and never holds two permits. While a class
 //! has keys it gets at least one of any 31 grants, so a queued key runs within a bounded number of grants.
+//! A bulk run holds a quarter of the permits at most: with all of them it would wait for the API server alone, and
+//! every call of a person's change would stand in that line.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use super::key::ObjectKey;
@@ -80,7 +82,10 @@ struct Place {
 #[derive(Debug)]
 pub struct SlotQueue {
     limit: usize,
-    running: HashSet<ObjectKey>,
+    /// Who holds a permit, and as what.
+    running: HashMap<ObjectKey, Class>,
+    /// Permits of [`Class::Bulk`] that are out.
+    bulk: usize,
     queued: HashMap<ObjectKey, Place>,
     lanes: [VecDeque<(ObjectKey, u64)>; 5],
     /// Smooth weighted round robin: every grant adds a class's weight, the largest credit wins and pays.
@@ -94,7 +99,8 @@ impl SlotQueue {
     pub fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
-            running: HashSet::new(),
+            running: HashMap::new(),
+            bulk: 0,
             queued: HashMap::new(),
             lanes: Default::default(),
             credit: [0; 5],
@@ -122,12 +128,19 @@ impl SlotQueue {
     /// Whether a key holds a permit.
     #[must_use]
     pub fn runs(&self, key: &ObjectKey) -> bool {
-        self.running.contains(key)
+        self.running.contains_key(key)
     }
 
     /// Gives a permit back.
     pub fn release(&mut self, key: &ObjectKey) {
-        self.running.remove(key);
+        if self.running.remove(key) == Some(Class::Bulk) {
+            self.bulk -= 1;
+        }
+    }
+
+    /// Permits that a bulk run may hold.
+    const fn bulk_limit(&self) -> usize {
+        self.limit.div_ceil(4)
     }
 
     /// Grants one permit, if one is free and a key can take it.
@@ -139,6 +152,7 @@ impl SlotQueue {
         for class in Class::ALL {
             ready[class.index()] = self.settle_head(class);
         }
+        ready[Class::Bulk.index()] &= self.bulk < self.bulk_limit();
         let total: i64 = Class::ALL.iter().filter(|class| ready[class.index()]).map(|class| class.weight()).sum();
         let mut best: Option<Class> = None;
         for class in Class::ALL {
@@ -156,7 +170,10 @@ impl SlotQueue {
         self.credit[class.index()] -= total;
         let (key, _) = self.lanes[class.index()].pop_front()?;
         let place = self.queued.remove(&key)?;
-        self.running.insert(key.clone());
+        self.running.insert(key.clone(), class);
+        if class == Class::Bulk {
+            self.bulk += 1;
+        }
         Some(Grant { key, class, since: place.since })
     }
 
@@ -168,7 +185,7 @@ impl SlotQueue {
             let Some((key, ticket)) = lane.front() else { return false };
             match self.queued.get(key) {
                 Some(place) if place.ticket == *ticket => {
-                    if !self.running.contains(key) {
+                    if !self.running.contains_key(key) {
                         return true;
                     }
                     lane.rotate_left(1);
@@ -202,6 +219,8 @@ impl SlotQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -221,6 +240,25 @@ mod tests {
         queue.push(&key(99), Class::Change, now);
         queue.release(&first.key);
         assert_eq!(queue.grant().unwrap().key, key(99));
+    }
+
+    #[test]
+    fn a_bulk_run_leaves_three_quarters_of_the_permits() {
+        let now = Instant::now();
+        for (limit, most) in [(1, 1), (4, 1), (5, 2), (32, 8)] {
+            let mut queue = SlotQueue::new(limit);
+            for number in 0..50 {
+                queue.push(&key(number), Class::Bulk, now);
+            }
+            let granted: Vec<Grant> = std::iter::from_fn(|| queue.grant()).collect();
+            assert_eq!(granted.len(), most, "of {limit}");
+            queue.push(&key(99), Class::Change, now);
+            if limit > 1 {
+                assert_eq!(queue.grant().unwrap().key, key(99));
+            }
+            queue.release(&granted[0].key);
+            assert_eq!(queue.grant().unwrap().class, if limit > 1 { Class::Bulk } else { Class::Change });
+        }
     }
 
     #[test]
@@ -296,7 +334,9 @@ mod tests {
                             prop_assert!(wanted.remove(&grant.key));
                             running.push(grant.key);
                         } else {
-                            prop_assert!(running.len() >= limit || wanted.iter().all(|key| running.contains(key)));
+                            let held =
+                                |key: &ObjectKey| running.contains(key) || queue.waiting(key) == Some(Class::Bulk);
+                            prop_assert!(running.len() >= limit || wanted.iter().all(held));
                         }
                     }
                     Step::Release(index) => {

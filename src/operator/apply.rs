@@ -91,7 +91,7 @@ impl<'a> Applier<'a> {
             self.accept(&rendered.key, &live).await?;
             self.say_what_is_kept(rendered, &live);
             let Some(body) = self.difference(rendered, &live) else {
-                return Ok(self.record(rendered, &live));
+                return Ok(self.record(rendered, ChildFact::of_value(&live, &rendered.key.kind, 0)));
             };
             if self.purpose == Purpose::Repair || self.unknown_stamp(rendered, &live) {
                 self.check_site().await?;
@@ -99,7 +99,7 @@ impl<'a> Applier<'a> {
             let replaced =
                 self.cluster.replace_value(&rendered.kind, Some(self.namespace), &rendered.key.name, &body).await;
             match replaced {
-                Ok(object) => return Ok(self.record(rendered, &object)),
+                Ok(meta) => return Ok(self.record(rendered, ChildFact::of_metadata(&meta, &rendered.key.kind, 0))),
                 Err(CallError::Conflict { .. } | CallError::NotFound { .. }) => {}
                 Err(source) => return Err(PassError::call(step(&rendered.key.kind))(source)),
             }
@@ -118,12 +118,11 @@ impl<'a> Applier<'a> {
             let read = self.cluster.read_value(&kind, Some(self.namespace), &key.name).await;
             let Some(live) = read.map_err(PassError::call(step(&key.kind)))? else { return Ok(None) };
             self.accept(key, &live).await?;
-            let fact = |object: &Value| ChildFact::of_value(object, &key.kind, 0);
             let Some(body) = replacement(&key.kind, &meta_only, &live, Scope::Meta) else {
-                return Ok(Some(fact(&live)));
+                return Ok(Some(ChildFact::of_value(&live, &key.kind, 0)));
             };
             match self.cluster.replace_value(&kind, Some(self.namespace), &key.name, &body).await {
-                Ok(object) => return Ok(Some(fact(&object))),
+                Ok(meta) => return Ok(Some(ChildFact::of_metadata(&meta, &key.kind, 0))),
                 Err(CallError::Conflict { .. } | CallError::NotFound { .. }) => {}
                 Err(source) => return Err(PassError::call(step(&key.kind))(source)),
             }
@@ -147,7 +146,7 @@ impl<'a> Applier<'a> {
             self.check_site().await?;
         }
         match self.cluster.create_value(&rendered.kind, Some(self.namespace), &rendered.body).await {
-            Ok(object) => Ok(Some(self.record(rendered, &object))),
+            Ok(meta) => Ok(Some(self.record(rendered, ChildFact::of_metadata(&meta, &rendered.key.kind, 0)))),
             Err(CallError::AlreadyExists { .. }) => {
                 tracing::debug!(child = %rendered.key, "already exists");
                 Ok(None)
@@ -294,19 +293,18 @@ impl<'a> Applier<'a> {
             fact.labels == self.state.labels && matches!(&fact.owner, Ownership::Site(owner) if owner == uid);
         let progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let grows = rendered.key.kind == ChildKind::PersistentVolumeClaim;
+        let present = Written::new(rendered.hash, fact);
         meta_is_ours
             && progress.written.get(&rendered.key).is_some_and(|written| {
-                written.render == rendered.hash
-                    && written.fact.uid == fact.uid
+                (written.render, written.uid) == (present.render, present.uid)
                     // A claim's version moves with its binding; its spec is its controller's but for the request.
-                    && (written.fact.version() == fact.version() || grows)
+                    && (written.version == present.version || grows)
             })
     }
 
-    fn record(&self, rendered: &Rendered, object: &Value) -> ChildFact {
-        let fact = ChildFact::of_value(object, &rendered.key.kind, 0);
+    fn record(&self, rendered: &Rendered, fact: ChildFact) -> ChildFact {
         let mut progress = self.state.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let written = Written { render: rendered.hash, fact: fact.clone() };
+        let written = Written::new(rendered.hash, &fact);
         progress.written.insert(rendered.key.clone(), written);
         fact
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::look::is_route;
 use super::merge::OUR_ANNOTATIONS;
+use crate::cluster::Metadata;
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::pod_health::PodFact;
@@ -99,7 +100,22 @@ impl ChildFact {
         }
     }
 
-    /// From a whole object, as a write answers it.
+    /// From the metadata that a watch tells of or a write answers.
+    #[must_use]
+    pub fn of_metadata(object: &Metadata, kind: &ChildKind, list: u32) -> Self {
+        Self {
+            uid: object.uid.clone(),
+            resource_version: object.resource_version.clone(),
+            generation: object.generation.filter(|_| generated(kind)),
+            annotations: annotation_hash(kind, &object.annotations),
+            labels: label_hash(&object.labels),
+            owner: Ownership::of(&object.owner_references),
+            terminating: object.terminating,
+            list,
+        }
+    }
+
+    /// From a whole object, as a read answers it.
     #[must_use]
     pub fn of_value(object: &Value, kind: &ChildKind, list: u32) -> Self {
         let meta = object.get("metadata").cloned().unwrap_or_default();

@@ -97,12 +97,14 @@ fn rendered<K: Serialize>(kind: ChildKind, object: &K) -> Result<Rendered, Encod
     body["apiVersion"] = Value::String(api.api_version());
     body["kind"] = Value::String(api.kind.to_string());
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let mut compared = body.clone();
-    if kind == ChildKind::StatefulSet {
-        compared["spec"]["template"] = without_restart_time(&compared["spec"]["template"]);
-    }
     let mut hasher = DefaultHasher::new();
-    compared.to_string().hash(&mut hasher);
+    if kind == ChildKind::StatefulSet {
+        let mut compared = body.clone();
+        compared["spec"]["template"] = without_restart_time(&compared["spec"]["template"]);
+        compared.to_string().hash(&mut hasher);
+    } else {
+        body.to_string().hash(&mut hasher);
+    }
     Ok(Rendered { key: ChildKey::new(kind, name), kind: api, hash: hasher.finish(), body })
 }
 

@@ -334,10 +334,10 @@ fn as_text(violations: &[rules::Violation]) -> Option<String> {
 }
 
 /// A record in the digest form of an older release, whose Site has not changed, is carried over.
-fn in_present_form(site: &Site, recorded: &Handled) -> Handled {
-    let mut handled = recorded.clone();
-    if change::recorded(site, &handled.digest) == change::Recorded::OlderForm {
-        handled.digest = change::digest(site);
+fn in_present_form(site: &Site, recorded: &Arc<Handled>) -> Arc<Handled> {
+    let may_be_older = !change::in_present_form(&recorded.digest);
+    if may_be_older && change::recorded(site, &recorded.digest) == change::Recorded::OlderForm {
+        return Arc::new(Handled { digest: change::digest(site), ..Handled::clone(recorded) });
     }
-    handled
+    recorded.clone()
 }

@@ -10,12 +10,10 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::facts::{
-    ChildFact, ClaimFact, Fact, Ownership, StatefulSetFact, WatchedKind, annotation_hash, generated, label_hash,
-};
+use super::facts::{ChildFact, ClaimFact, Fact, StatefulSetFact, WatchedKind};
 use super::objects::{api_kind, every_policy_kind};
 use super::volumes::{VolumeFact, VolumeIndex};
-use crate::cluster::{Cluster, Kind, Metadata, WatchEvent, WatchSpec, wait_served, watch, watch_metadata};
+use crate::cluster::{Cluster, Kind, WatchEvent, WatchSpec, wait_served, watch, watch_metadata};
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::pod_health::PodFact;
@@ -94,7 +92,7 @@ fn children(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
         }
         WatchEvent::Seen { object, .. } => {
             let key = ChildKey::new(kind.clone(), object.name.clone());
-            let fact = Fact::Child(key, fact_of(&object, &kind, lists.0));
+            let fact = Fact::Child(key, ChildFact::of_metadata(&object, &kind, lists.0));
             sites_of(object.namespace.as_deref(), &object.labels, &object.owner_references)
                 .map(|site| SourceEvent::Fact { key: site, fact: fact.clone(), spawn: true })
                 .collect()
@@ -269,19 +267,6 @@ fn sites_of(
     let keys: Vec<ObjectKey> =
         names.into_iter().filter(|name| !name.is_empty()).map(|name| ObjectKey::new(namespace, name)).collect();
     keys.into_iter()
-}
-
-fn fact_of(object: &Metadata, kind: &ChildKind, list: u32) -> ChildFact {
-    ChildFact {
-        uid: object.uid.clone(),
-        resource_version: object.resource_version.clone(),
-        generation: object.generation.filter(|_| generated(kind)),
-        annotations: annotation_hash(kind, &object.annotations),
-        labels: label_hash(&object.labels),
-        owner: Ownership::of(&object.owner_references),
-        terminating: object.terminating,
-        list,
-    }
 }
 
 // ---- what nobody reads is dropped at the door

@@ -2,6 +2,7 @@
 //! it is rebuilt from the watches and from `status.handled` after a restart. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -97,13 +98,28 @@ pub struct Progress {
     pub kept: BTreeSet<(ChildKey, &'static str)>,
 }
 
-/// One write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One write, as hashes: every child of every Site has one. Stable within a process only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Hash of what was rendered.
+    /// Of what was rendered.
     pub render: u64,
-    /// The object's metadata as the write answered.
-    pub fact: ChildFact,
+    /// Of the uid of what was written.
+    pub uid: u64,
+    /// Of its version, as the write answered.
+    pub version: u64,
+}
+
+impl Written {
+    /// A write of this render, answered with this metadata.
+    #[must_use]
+    pub fn new(render: u64, fact: &ChildFact) -> Self {
+        let hash = |text: &str| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish()
+        };
+        Self { render, uid: hash(&fact.uid), version: hash(&fact.version()) }
+    }
 }
 
 impl SiteState {
@@ -241,18 +257,24 @@ impl SiteState {
 
     /// Takes the record that the status has, unless a pass of this process has made a newer one. A standby
     /// follows the leader's records this way.
-    pub fn take_record(&mut self, recorded: Option<&Handled>, present_form: impl Fn(&Handled) -> Handled) {
-        let ours = self.handled.as_deref();
+    pub fn take_record(
+        &mut self,
+        recorded: Option<&Arc<Handled>>,
+        present_form: impl Fn(&Arc<Handled>) -> Arc<Handled>,
+    ) {
+        let ours = self.handled.as_ref();
         if recorded == ours {
             self.unsaved = false;
+            // Equal, but another copy: the object's is kept, so that there is one.
+            self.handled = recorded.cloned();
             return;
         }
-        let at = |handled: Option<&Handled>| handled.and_then(|handled| handled.at.clone());
+        let at = |handled: Option<&Arc<Handled>>| handled.and_then(|handled| handled.at.clone());
         if self.unsaved && at(recorded) <= at(ours) {
             return;
         }
         self.unsaved = false;
-        self.handled = recorded.map(present_form).map(Arc::new);
+        self.handled = recorded.map(present_form);
     }
 
     /// Counts a repair of a child.

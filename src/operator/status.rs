@@ -11,17 +11,21 @@ use crate::domain::site::{Phase, Site, SiteStatus};
 /// The merge patch that makes the status true, or nothing if it is.
 #[must_use]
 pub fn patch(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> Option<Value> {
-    let present = site.status.clone().unwrap_or_default();
-    let desired = desired(site, state, wall);
     // A new Site says nothing before its first pass has ended or its pods have something to say: the first
     // write then carries both.
-    let says_nothing = desired.phase == Some(Phase::Pending) && desired.container_problems.is_empty();
     let silent = site.status.is_none() && state.outcome == Outcome::Unknown && state.refusal().is_none();
-    if present == desired || (silent && says_nothing) {
+    if silent && state.pods.is_empty() && site.enabled() {
+        return None;
+    }
+    let desired = desired(site, state, wall);
+    let says_nothing = desired.phase == Some(Phase::Pending) && desired.container_problems.is_empty();
+    let none = SiteStatus::default();
+    let present = site.status.as_ref().unwrap_or(&none);
+    if *present == desired || (silent && says_nothing) {
         return None;
     }
     // A status without a record of ours may hold what cannot be read: all of it is written.
-    let old = present.handled.is_some().then(|| serde_json::to_value(&present)).transpose().ok()?;
+    let old = present.handled.is_some().then(|| serde_json::to_value(present)).transpose().ok()?;
     let old = old.unwrap_or_else(|| Value::Object(Map::new()));
     let new = serde_json::to_value(&desired).ok()?;
     merge_patch(&old, &new)
@@ -36,7 +40,7 @@ pub fn desired(site: &Site, state: &SiteState, wall: jiff::Timestamp) -> SiteSta
         phase: Some(report.phase),
         all_steps_started: report.all_steps_started,
         container_problems: report.container_problems,
-        handled: state.handled.as_deref().cloned(),
+        handled: state.handled.clone(),
         observed_generation: present.observed_generation,
         conditions: present.conditions,
     };

@@ -102,7 +102,7 @@ impl Default for Operator {
             grace_period: Period::seconds(20),
             call_timeout: Period::seconds(30),
             watch_timeout: Period::seconds(290),
-            calls_per_second: 1000,
+            calls_per_second: 5000,
             dependency_log_level: "INFO".to_owned(),
             log_level: "INFO".to_owned(),
             log_format: LogFormat::Json,

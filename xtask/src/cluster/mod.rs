@@ -66,6 +66,9 @@ impl Profile {
 pub struct Options {
     /// What plays the node.
     pub profile: Profile,
+    /// Only etcd and the API server: no controllers, no scheduler, no node. What is measured or counted there was
+    /// done by nobody else. Pods are never made, claims never bound, and a namespace has no service account.
+    pub alone: bool,
     /// Whether the API server logs each request (see [`Cluster::audit_log`]).
     pub audit: bool,
     /// How long a node may be silent before it counts as lost (see `tests/cluster/stages/nodes.yaml`).
@@ -82,7 +85,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let node_grace = Duration::from_secs(40);
-        Self { profile: Profile::Kwok, audit: true, node_grace, dir: None, product: None, edge: None }
+        Self { profile: Profile::Kwok, alone: false, audit: true, node_grace, dir: None, product: None, edge: None }
     }
 }
 
@@ -195,6 +198,9 @@ impl Cluster {
         more(&mut apiserver, &self.pki);
         self.run("kube-apiserver", apiserver)?;
         self.wait(deadline, "the API server", objects::api_ready)?;
+        if options.alone {
+            return Ok(());
+        }
         let manager = parts::controller_manager(&self.ground, &self.binaries, &self.pki, options.node_grace);
         self.run("kube-controller-manager", manager)?;
         self.run("kube-scheduler", parts::scheduler(&self.ground, &self.binaries, &self.pki))
@@ -215,11 +221,14 @@ impl Cluster {
     }
 
     /// Creates the manifests of these files and folders, and waits until the cluster is complete.
-    fn fill(&mut self, manifests: &[PathBuf], deadline: Instant) -> Result<()> {
+    fn fill(&mut self, manifests: &[PathBuf], alone: bool, deadline: Instant) -> Result<()> {
         for file in manifests {
             self.kubectl(|kubectl| kubectl.create(file))?;
         }
-        let complete = self.kubectl(|kubectl| kubectl.wait_complete(deadline));
+        let complete = self.kubectl(|kubectl| match alone {
+            true => kubectl.wait_definitions(deadline),
+            false => kubectl.wait_complete(deadline),
+        });
         check(self, deadline, "the cluster")?;
         complete
     }
@@ -284,11 +293,14 @@ fn start_kwok(options: &Options, binaries: &Binaries, kwok: &Path) -> Result<Clu
     };
     cluster.run_control_plane(options, ports, &more, deadline)?;
     let sources = paths::cluster_sources();
-    let stages = yaml_files(&sources.join("stages"))?;
-    cluster.run("kwok", parts::kwok(kwok, &cluster.dir, &cluster.pki, &stages))?;
+    if !options.alone {
+        let stages = yaml_files(&sources.join("stages"))?;
+        cluster.run("kwok", parts::kwok(kwok, &cluster.dir, &cluster.pki, &stages))?;
+    }
     let manifests = sources.join("manifests");
     let definitions = cluster.binaries.definitions.clone();
-    cluster.fill(&[manifests.join("common.yaml"), manifests.join("kwok.yaml"), definitions], deadline)?;
+    let files = [manifests.join("common.yaml"), manifests.join("kwok.yaml"), definitions];
+    cluster.fill(&files, options.alone, deadline)?;
     Ok(cluster)
 }
 

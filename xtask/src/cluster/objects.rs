@@ -51,15 +51,20 @@ impl Kubectl<'_> {
     /// Waits until the node is Ready, every definition is served, and pods may be created.
     pub(super) fn wait_complete(&self, deadline: Instant) -> Result<()> {
         const NODE: &str = "jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}";
-        const DEFINITIONS: &str = "jsonpath={.items[*].status.conditions[?(@.type==\"Established\")].status}";
         self.wait("a Ready node", deadline, &["get", "nodes", "-o", NODE], |text| text == "True")?;
+        self.wait_definitions(deadline)?;
+        let account = ["get", "serviceaccounts", "--namespace", "default", "-o", "name"];
+        self.wait("the default service account", deadline, &account, |text| !text.is_empty())
+    }
+
+    /// Waits until every definition is served: all that an API server without controllers can become.
+    pub(super) fn wait_definitions(&self, deadline: Instant) -> Result<()> {
+        const DEFINITIONS: &str = "jsonpath={.items[*].status.conditions[?(@.type==\"Established\")].status}";
         let count = self.run(&["get", "customresourcedefinitions", "-o", "name"])?;
         let count = String::from_utf8_lossy(&count.stdout).lines().count();
         self.wait("the definitions", deadline, &["get", "customresourcedefinitions", "-o", DEFINITIONS], |text| {
             text.split_whitespace().filter(|status| *status == "True").count() == count
-        })?;
-        let account = ["get", "serviceaccounts", "--namespace", "default", "-o", "name"];
-        self.wait("the default service account", deadline, &account, |text| !text.is_empty())
+        })
     }
 
     fn wait(&self, what: &str, deadline: Instant, ask: &[&str], enough: impl Fn(&str) -> bool) -> Result<()> {

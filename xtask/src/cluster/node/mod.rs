@@ -216,7 +216,7 @@ pub(super) fn start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
     cluster.run("coredns", parts::coredns(&ground, node, &cluster.dir))?;
     let manifests = paths::cluster_sources().join("manifests");
     let definitions = cluster.binaries.definitions.clone();
-    cluster.fill(&[manifests.join("common.yaml"), manifests.join("node.yaml"), definitions], deadline)?;
+    cluster.fill(&[manifests.join("common.yaml"), manifests.join("node.yaml"), definitions], false, deadline)?;
     // It ends if its namespace is not there yet.
     cluster.run("local-path-provisioner", parts::provisioner(&ground, node, &cluster.dir, &cluster.pki))?;
     let secrets = edge::secrets(&cluster.dir, &cluster.pki)?;

@@ -1,0 +1,202 @@
+//! What one run stands on: a fresh etcd and API server, a namespace, the Site's definition, the operator's rights.
+//! Everything ends with it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use sites::settings::Settings;
+use xtask::cluster::{Cluster, Options, kubeconfig};
+
+use crate::server::Server;
+
+/// The namespace of every run.
+pub const NAMESPACE: &str = "load";
+/// The operator's service account.
+const ACCOUNT: &str = "sites";
+
+/// Which parts of a cluster run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// etcd and the API server: only the operator is measured.
+    Alone,
+    /// With controllers, scheduler and kwok: pods become Running.
+    Whole,
+}
+
+impl Parts {
+    /// As the rows spell it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Whole => "whole",
+        }
+    }
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    /// Which parts run.
+    pub parts: Parts,
+    /// Whether the server logs each request: only in runs that count.
+    pub audit: bool,
+    /// Server on core 0, operator and observer on core 1.
+    pub pinned: bool,
+}
+
+/// A running ground.
+pub struct Ground {
+    /// How it stands.
+    pub standing: Standing,
+    /// The API server, as its administrator.
+    pub admin: Server,
+    /// The API server, as the operator's service account: what the comparators use.
+    pub account: Server,
+    /// The settings that the operator runs with and that everything is rendered with.
+    pub settings: Arc<Settings>,
+    document: Value,
+    dir: tempfile::TempDir,
+    cluster: Cluster,
+}
+
+impl Ground {
+    /// Starts one. `settings` are written over the load test's own as a merge patch.
+    pub async fn start(standing: Standing, settings: &Value) -> Result<Self> {
+        let options = Options { alone: standing.parts == Parts::Alone, audit: standing.audit, ..Options::default() };
+        let cluster = tokio::task::spawn_blocking(move || xtask::cluster::start(&options)).await??;
+        let dir = tempfile::tempdir()?;
+        if standing.pinned {
+            for (_, pid) in cluster.parts() {
+                pin(pid, "0")?;
+            }
+            pin(std::process::id(), "1")?;
+        }
+        let kubectl = Kubectl { program: cluster.binaries().kubectl(), kubeconfig: cluster.kubeconfig() };
+        kubectl.run(&["create", "namespace", NAMESPACE])?;
+        kubectl.create(&dir.path().join("definition.yaml"), &sites::domain::crd::yaml())?;
+        kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "sites.sites.ecmwf.int"])?;
+        kubectl.create(&dir.path().join("rights.yaml"), &sites::operator::rights::yaml(NAMESPACE)?)?;
+        if standing.parts == Parts::Alone {
+            // No controller makes it, and no pod is admitted without it.
+            kubectl.run(&["create", "serviceaccount", "default", "--namespace", NAMESPACE])?;
+        }
+        let token = kubectl.run(&["create", "token", ACCOUNT, "--namespace", NAMESPACE, "--duration=8h"])?;
+        let config = dir.path().join("operator.kubeconfig");
+        std::fs::write(&config, kubeconfig(cluster.server(), &cluster.ca(), token.trim()))?;
+        let mut document = base_settings();
+        merge(&mut document, settings);
+        let parsed = Settings::parse(&document.to_string(), std::iter::empty())?;
+        Ok(Self {
+            standing,
+            admin: Server::connect(&cluster.kubeconfig(), "sites-loadtest-observer").await?,
+            account: Server::connect(&config, "sites-loadtest-bare").await?,
+            settings: Arc::new(parsed),
+            document,
+            dir,
+            cluster,
+        })
+    }
+
+    /// The folder for files of this run.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The kubeconfig of the operator.
+    #[must_use]
+    pub fn operator_kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("operator.kubeconfig")
+    }
+
+    /// The operator's settings as a document, to be changed for one process.
+    #[must_use]
+    pub const fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// The audit log of a counting run.
+    pub fn audit_log(&self) -> Result<&Path> {
+        self.cluster.audit_log().context("this run has no audit log")
+    }
+
+    /// Process ids of etcd and the API server.
+    #[must_use]
+    pub fn server_pids(&self) -> Vec<u32> {
+        let server = |name: &str| matches!(name, "etcd" | "kube-apiserver");
+        self.cluster.parts().filter(|(name, _)| server(name)).map(|(_, pid)| pid).collect()
+    }
+}
+
+/// Binds all threads of a process, and those it starts later, to a core.
+pub fn pin(pid: u32, core: &str) -> Result<()> {
+    let pid = pid.to_string();
+    let out = Command::new("taskset").args(["--all-tasks", "--cpu-list", "--pid", core, &pid]).output()?;
+    ensure!(out.status.success(), "taskset: {}", String::from_utf8_lossy(&out.stderr));
+    Ok(())
+}
+
+struct Kubectl {
+    program: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Kubectl {
+    fn run(&self, arguments: &[&str]) -> Result<String> {
+        let out = Command::new(&self.program)
+            .args(arguments)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"))
+            .stdin(Stdio::null())
+            .output()?;
+        ensure!(out.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    }
+
+    fn create(&self, file: &Path, text: &str) -> Result<()> {
+        std::fs::write(file, text)?;
+        self.run(&["create", "--validate=false", "-f", &file.display().to_string()]).map(|_| ())
+    }
+}
+
+/// The settings of a load test. What is not here has its default; what differs from the default is said in the report.
+#[must_use]
+pub fn base_settings() -> Value {
+    json!({
+        "operator": {
+            "worker_limit": 32,
+            // The default of 1000 would hold an operator below what a bare loop reaches.
+            "calls_per_second": 100_000,
+            "admin_address": "127.0.0.1:0",
+            // A lease that is handed over is taken at once, and a paused operator does not lose it.
+            "lease": {"duration": "60s", "renew_period": "1s"},
+        },
+        "kubernetes": {"storage_class": "kwok-volume"},
+        "routing": {"mode": "ingress", "host": "sites.example.test"},
+        "session": {"secret_key": "load-test-session-key-0123456789"},
+        "oidc": {
+            "issuer": "https://id.example.test",
+            "client_id": "sites",
+            "client_secret": "not-a-secret",
+            "login_url": "https://id.example.test/auth",
+            "redeem_url": "https://id.example.test/token",
+            "jwks_url": "https://id.example.test/jwks",
+        },
+    })
+}
+
+/// RFC 7396 without removals.
+pub fn merge(into: &mut Value, patch: &Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, patch) => *into = patch.clone(),
+    }
+}
