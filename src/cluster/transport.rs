@@ -205,10 +205,10 @@ impl Transport {
             // Looked at again when the bytes leave.
             request.extensions_mut().insert(self.road.leadership.clone());
         }
-        let answer = inner.call(request).await.map_err(|error| match closed_gate(&*error) {
-            true => Fault::NotLeader,
-            false => Fault::Connection(chain(&*error)),
-        })?;
+        let answer = inner
+            .call(request)
+            .await
+            .map_err(|error| if closed_gate(&*error) { Fault::NotLeader } else { Fault::Connection(chain(&*error)) })?;
         let status = answer.status();
         let wait = retry_after(answer.headers(), Timestamp::now());
         self.road.gate.learn(status, wait, Instant::now());

@@ -225,10 +225,12 @@ impl Cluster {
         for file in manifests {
             self.kubectl(|kubectl| kubectl.create(file))?;
         }
-        let complete = self.kubectl(|kubectl| match alone {
-            true => kubectl.wait_definitions(deadline),
-            false => kubectl.wait_complete(deadline),
-        });
+        let complete =
+            self.kubectl(
+                |kubectl| {
+                    if alone { kubectl.wait_definitions(deadline) } else { kubectl.wait_complete(deadline) }
+                },
+            );
         check(self, deadline, "the cluster")?;
         complete
     }
