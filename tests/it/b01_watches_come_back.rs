@@ -138,7 +138,7 @@ async fn b01_a_version_that_is_gone_leads_to_a_fresh_list_in_each_of_its_three_f
     ground.works("event").await;
     // The status of the request that goes on.
     // As often as it is asked for: only a fresh list helps.
-    let status = ground.proxy.fault(watches.clone().asking("&resourceVersion="), Act::status(410), Times::Always);
+    let status = ground.proxy.fault(watches.clone().not_asking("sendInitialEvents"), Act::status(410), Times::Always);
     ground.proxy.upset(&watches, Upset::Break);
     ground.works("status").await;
     assert!(ground.proxy.hits(status) >= 1);

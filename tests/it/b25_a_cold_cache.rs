@@ -217,9 +217,9 @@ async fn b25_no_first_list_that_is_late_refused_or_in_pages_is_read_as_everythin
     for kind in ["sites", "pods"] {
         restart.proxy.fault(Match::on("watch", kind).asking("sendInitialEvents"), Act::status(422), Times::Always);
         let next = Match::on("list", kind).asking("continue=");
-        restart.proxy.fault(next.clone(), Act::Pages(20), Times::Count(1));
+        restart.proxy.fault(next.clone(), Act::Pages(10), Times::Count(1));
         restart.proxy.fault(next, Act::Hold, Times::Always);
-        restart.proxy.fault(Match::first_list(kind), Act::Pages(20), Times::Always);
+        restart.proxy.fault(Match::first_list(kind), Act::Pages(10), Times::Always);
     }
     let operator = restart.start().await;
     eventually("the third pages are held", SOON, || async {
