@@ -137,10 +137,12 @@ async fn b01_a_version_that_is_gone_leads_to_a_fresh_list_in_each_of_its_three_f
     assert_eq!(ground.proxy.upset(&watches, Upset::Expire), 1);
     ground.works("event").await;
     // The status of the request that goes on.
-    let status = ground.proxy.fault(watches.clone().asking("resourceVersion="), Act::status(410), Times::Count(1));
+    // As often as it is asked for: only a fresh list helps.
+    let status = ground.proxy.fault(watches.clone().not_asking("sendInitialEvents"), Act::status(410), Times::Always);
     ground.proxy.upset(&watches, Upset::Break);
     ground.works("status").await;
-    assert_eq!(ground.proxy.hits(status), 1);
+    assert!(ground.proxy.hits(status) >= 1);
+    ground.proxy.lift(status);
     // A list in pages (the server knows no streaming ones) whose continuation expires.
     ground.proxy.fault(watches.clone().asking("sendInitialEvents"), Act::status(422), Times::Always);
     ground.proxy.fault(Match::first_list("sites"), Act::Pages(1), Times::Always);

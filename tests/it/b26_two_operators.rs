@@ -86,6 +86,13 @@ async fn b26_a_paused_leader_writes_nothing_after_it_wakes_and_can_lead_again() 
     .await;
     let writes = ground.accepted_of(&ground.first, mark);
     assert_eq!(writes.count(), 0, "{}", writes.describe());
+    // It did not even try: that the server would refuse is the second line of defence.
+    let tried: Vec<_> = ["create", "update", "patch", "delete"]
+        .into_iter()
+        .flat_map(|verb| ground.proxy.seen(verb, "*"))
+        .filter(|one| one.at > resumed && one.asked.resource != "leases")
+        .collect();
+    assert!(tried.is_empty(), "{tried:#?}");
 
     // It waits without haste: a look at the Lease each second.
     let looks = ground.proxy.seen("*", "leases").iter().filter(|one| one.at > resumed).count();

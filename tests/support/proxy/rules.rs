@@ -89,6 +89,7 @@ pub struct Match {
     namespace: Option<String>,
     name: Option<String>,
     query: Option<String>,
+    not_query: Option<String>,
     agent: Option<String>,
     bearer: Option<String>,
     first_list: bool,
@@ -130,6 +131,12 @@ impl Match {
         self
     }
 
+    /// Only without this in the query: `sendInitialEvents` for the watches that go on where one ended.
+    pub fn not_asking(mut self, part: &str) -> Self {
+        self.not_query = Some(part.into());
+        self
+    }
+
     /// Only from user agents that contain this.
     pub fn from(mut self, agent: &str) -> Self {
         self.agent = Some(agent.into());
@@ -164,6 +171,7 @@ impl Match {
             && fits(&self.name, &asked.name)
             && fits(&self.bearer, &asked.bearer)
             && within(&self.query, &asked.query)
+            && self.not_query.as_ref().is_none_or(|part| !asked.query.contains(part))
             && within(&self.agent, &asked.user_agent)
             && (!self.first_list || asked.begins_a_list())
     }
