@@ -61,6 +61,7 @@ mod mutation_live;
 mod new_release;
 mod proxy_selftest;
 mod real_node;
+mod real_site;
 mod render_nginx;
 mod samples_run;
 mod takeover_adoption;
