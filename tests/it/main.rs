@@ -63,6 +63,7 @@ mod new_release;
 mod process_ends;
 mod proxy_selftest;
 mod real_node;
+mod real_site;
 mod render_nginx;
 mod runtime_api;
 mod runtime_init;

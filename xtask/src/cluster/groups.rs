@@ -75,5 +75,9 @@ pub(super) const ENVOY_GATEWAY: Group = Group {
     ..PLAIN
 };
 
+/// Only for tests of ingress mode.
+pub(super) const CONTOUR: Group =
+    Group { name: "contour", packages: &["github.com/projectcontour/contour/cmd/contour"], seconds: 300, ..PLAIN };
+
 /// What a real node needs beside [`KUBERNETES`], in the order in which it is needed.
 pub(super) const NODE: [&Group; 6] = [&KUBELET, &CONTAINERD, &COREDNS, &PROVISIONER, &OAUTH2_PROXY, &ENVOY_GATEWAY];

@@ -97,14 +97,24 @@ pub(super) fn prepared(binaries: &NodeBinaries) -> Result<Vec<PathBuf>> {
     RECIPES.iter().map(|recipe| archive(recipe, binaries)).collect()
 }
 
-fn archive(recipe: &Recipe, binaries: &NodeBinaries) -> Result<PathBuf> {
-    let build = binaries.oauth2_proxy.display().to_string();
+/// The folders of everything that this checkout keeps of images; `oauth2_proxy` is the folder of that program.
+pub(super) fn folders(oauth2_proxy: &Path) -> Result<Vec<PathBuf>> {
+    let images = RECIPES.iter().map(|recipe| folder(recipe, oauth2_proxy));
+    images.chain([Ok(base_folder())]).collect()
+}
+
+fn folder(recipe: &Recipe, oauth2_proxy: &Path) -> Result<PathBuf> {
+    let build = oauth2_proxy.display().to_string();
     let mut inputs = vec![include_bytes!("images.rs").as_slice(), build.as_bytes()];
     let sources = openid_sources()?;
     if recipe.name == "openid-provider" {
         inputs.extend(sources.iter().map(Vec::as_slice));
     }
-    let folder = fetched::place(&format!("image-{}", recipe.name), &inputs);
+    Ok(fetched::place(&format!("image-{}", recipe.name), &inputs))
+}
+
+fn archive(recipe: &Recipe, binaries: &NodeBinaries) -> Result<PathBuf> {
+    let folder = folder(recipe, &binaries.oauth2_proxy)?;
     once(&folder, |partial| {
         let root = partial.join("root");
         let base = if recipe.packages.contains(&"busybox-static") { &[] } else { BASE };
@@ -120,9 +130,14 @@ fn archive(recipe: &Recipe, binaries: &NodeBinaries) -> Result<PathBuf> {
     Ok(folder.join("image.tar"))
 }
 
+/// Everything of the image `sites` but the binary.
+fn base_folder() -> PathBuf {
+    fetched::place("rootfs-sites", &[include_bytes!("images.rs")])
+}
+
 /// The image of all our roles, with this binary of the product, as `archive`. It is as short-lived as the binary.
 pub(super) fn sites(binary: &Path, archive: &Path) -> Result<()> {
-    let base = fetched::place("rootfs-sites", &[include_bytes!("images.rs")]);
+    let base = base_folder();
     once(&base, |partial| {
         let root = partial.join("root");
         fetched::debian(&[BASE, &["ca-certificates", "tzdata"]].concat(), &root)?;

@@ -6,6 +6,7 @@
 
 mod cgroups;
 mod config;
+pub mod contour;
 mod edge;
 mod images;
 mod parts;
@@ -94,6 +95,11 @@ pub(super) fn build() -> Result<Binaries> {
     let binaries = node_profile()?;
     images::prepared(node_binaries(&binaries)?)?;
     Ok(binaries)
+}
+
+/// The folders of the images that this checkout uses.
+pub(super) fn image_folders(oauth2_proxy: &Path) -> Result<Vec<PathBuf>> {
+    images::folders(oauth2_proxy)
 }
 
 fn node_binaries(binaries: &Binaries) -> Result<&NodeBinaries> {
