@@ -61,6 +61,7 @@ mod mutation_live;
 mod new_release;
 mod proxy_selftest;
 mod render_nginx;
+mod runtime_admin;
 mod runtime_api;
 mod runtime_init;
 mod runtime_webdav;
