@@ -8,12 +8,14 @@
 //! | [`serve`] | HTTP on loopback, for every role |
 //! | [`api`] | the Site API, and nginx's questions |
 //! | [`webdav`] | the content over `WebDAV` |
+//! | [`admin`] | the file manager |
 //! | [`init`] | makes a volume ready |
 //! | [`address`] | the fixed part of our addresses |
 //! | [`role`] | the sub-commands |
 
 pub mod access;
 pub mod address;
+pub mod admin;
 pub mod api;
 pub mod config;
 pub mod content;

@@ -1,12 +1,14 @@
 //! `sites runtime …`: one sub-command for each container of ours in a site's pod.
 
-use super::{api, init, webdav};
+use super::{admin, api, init, webdav};
 
 /// A server or step of a site's pod. Each is told what it needs by its environment.
 #[derive(clap::Subcommand, Debug)]
 pub enum Role {
     /// The Site API.
     Api,
+    /// The file manager.
+    Admin,
     /// The content over `WebDAV`.
     Webdav,
     /// Make the content volume ready, before the others start.
@@ -19,6 +21,7 @@ pub enum Role {
 pub async fn run(role: Role) -> anyhow::Result<()> {
     match role {
         Role::Api => api::run().await,
+        Role::Admin => admin::run().await,
         Role::Webdav => webdav::run().await,
         Role::Init => init::run(),
         Role::Openapi => {

@@ -65,6 +65,7 @@ mod proxy_selftest;
 mod real_node;
 mod real_site;
 mod render_nginx;
+mod runtime_admin;
 mod runtime_api;
 mod runtime_init;
 mod runtime_webdav;

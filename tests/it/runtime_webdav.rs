@@ -1,4 +1,4 @@
-//! The content over WebDAV: who may, what clients see, and that litmus has nothing to say.
+//! The content over `WebDAV`: who may, what clients see, and that litmus has nothing to say.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

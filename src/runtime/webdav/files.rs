@@ -156,11 +156,11 @@ impl DavFileSystem for Files {
     fn patch_props<'a>(
         &'a self,
         path: &'a DavPath,
-        patch: Vec<(bool, DavProp)>,
+        changes: Vec<(bool, DavProp)>,
     ) -> FsFuture<'a, Vec<(StatusCode, DavProp)>> {
         Box::pin(async move {
             let path = site_path(path)?;
-            self.kept(move |properties| properties.patch(&path, patch)).await
+            self.kept(move |properties| properties.patch(&path, changes)).await
         })
     }
 
@@ -169,7 +169,9 @@ impl DavFileSystem for Files {
             let path = site_path(path)?;
             let mut found = self.kept(move |properties| properties.get(&path)).await?;
             if !do_content {
-                found.iter_mut().for_each(|prop| prop.xml = None);
+                for prop in &mut found {
+                    prop.xml = None;
+                }
             }
             Ok(found)
         })

@@ -55,11 +55,11 @@ impl Properties {
     pub(super) fn patch(
         &self,
         path: &SitePath,
-        patch: Vec<(bool, DavProp)>,
+        changes: Vec<(bool, DavProp)>,
     ) -> Result<Vec<(StatusCode, DavProp)>, FsError> {
         self.change(|store| {
             let mine = store.entry(path.to_string()).or_default();
-            let done = patch.into_iter().map(|(set, prop)| {
+            let done = changes.into_iter().map(|(set, prop)| {
                 mine.retain(|known| (&known.namespace, &known.name) != (&prop.namespace, &prop.name));
                 let DavProp { name, prefix, namespace, xml } = prop;
                 let bare =

@@ -64,12 +64,38 @@ async fn a_foreign_page_cannot_write_with_a_visitors_session() {
     }
 }
 
+/// What proxies say who somebody is with.
+const IDENTITY_HEADERS: [&str; 16] = [
+    "X-Auth-Request-User",
+    "X-Auth-Request-Email",
+    "X-Auth-Request-Groups",
+    "X-Auth-Request-Preferred-Username",
+    "X-Forwarded-User",
+    "X-Forwarded-Email",
+    "X-Forwarded-Groups",
+    "X-Forwarded-Preferred-Username",
+    "X-Remote-User",
+    "X-Remote-Groups",
+    "Remote-User",
+    "Remote-Email",
+    "Remote-Groups",
+    "X-Sites-Identity",
+    "X-Sites-Access",
+    "X-User",
+];
+
 /// Whatever headers a stranger sends, a private site stays closed and the answer's header is ours.
 #[test]
 fn no_header_opens_a_private_site() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let site = runtime.block_on(RunningSite::private());
     runtime.block_on(site.must_put("secret.txt", b"secret"));
+    for name in IDENTITY_HEADERS {
+        for value in ["ana", "ana@example.org", "ops", "ben"] {
+            let call = site.api("GET", "files/secret.txt").header(&format!("{name}: {value}"));
+            assert_eq!(runtime.block_on(call.send()).status, 401, "{name}: {value}");
+        }
+    }
     let names = prop::sample::select(vec![
         "X-Auth-Request-User",
         "X-Auth-Request-Email",

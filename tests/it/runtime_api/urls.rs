@@ -52,6 +52,7 @@ async fn client_26_signed_url() {
     let drop_box = sign("s/api/v2/files/incoming/x.bin", "PUT", 60).await.json()["url"].as_str().unwrap().to_owned();
     assert_eq!(site.raw("PUT", &local(&drop_box)).body(b"dropped").send().await.status, 200);
     assert_eq!(site.raw("GET", &local(&drop_box)).send().await.status, 403);
+    assert_eq!(site.raw("DELETE", &local(&drop_box)).send().await.status, 403, "to write is not to delete");
     for (url, method, duration) in
         [("s/api/v2/tokens", "GET", 60), ("a", "PUT", 60), ("a", "GET", 0), ("//evil", "GET", 9), ("..", "GET", 9)]
     {
