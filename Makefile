@@ -34,7 +34,7 @@ generated: ## Write the files that the product's binary generates
 cluster: ## Only the local cluster
 	cargo xtask cluster up
 
-load-smoke: ## The operator against bare clients with 1,000 Sites; about half an hour, wants a quiet machine
+load-smoke: ## The operator against bare clients with 1,000 Sites; about twelve minutes, wants a quiet machine
 	$(LOADTEST) run
 
 load: ## The same with 10,000 Sites: hours

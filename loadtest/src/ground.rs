@@ -169,7 +169,7 @@ pub fn base_settings() -> Value {
     json!({
         "operator": {
             "worker_limit": 32,
-            // The default of 1000 would hold an operator below what a bare loop reaches.
+            // No limit of its own holds it back.
             "calls_per_second": 100_000,
             "admin_address": "127.0.0.1:0",
             // A lease that is handed over is taken at once, and a paused operator does not lose it.

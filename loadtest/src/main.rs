@@ -91,7 +91,7 @@ struct RunArgs {
 enum Size {
     /// 100 Sites, one round: to see that it works. Its figures mean little.
     Quick,
-    /// 1,000 Sites (5,000 for restart and memory), three rounds.
+    /// 1,000 Sites (5,000 for restart and memory), one round: several sessions are put together.
     Smoke,
     /// 10,000 Sites, three rounds.
     Full,
@@ -121,7 +121,7 @@ fn plan(args: &RunArgs) -> Plan {
     let second = Duration::from_secs;
     let (sites, many, rounds, rates) = match args.size {
         Size::Quick => (100, 200, 1, vec![(10, second(5)), (40, second(5))]),
-        Size::Smoke => (1_000, 5_000, 3, vec![(20, second(20)), (100, second(20))]),
+        Size::Smoke => (1_000, 5_000, 1, vec![(20, second(12)), (100, second(12))]),
         Size::Full => (10_000, 10_000, 3, vec![(1, second(60)), (20, second(60)), (100, second(60))]),
     };
     Plan {

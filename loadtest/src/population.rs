@@ -21,7 +21,7 @@ pub fn name(number: usize) -> String {
     format!("load-{number:05}")
 }
 
-/// A private Site with an administration page and WebDAV: eight objects in ingress mode.
+/// A private Site with an administration page and `WebDAV`: eight objects in ingress mode.
 #[must_use]
 pub fn site(name: &str) -> Value {
     json!({

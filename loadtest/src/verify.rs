@@ -106,7 +106,9 @@ fn content_hash(key: &(String, String), content: &Value, site: &Site, restarted_
 }
 
 fn hex(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(text.as_bytes());
+    let first = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{first:016x}")
 }
 
 #[cfg(test)]

@@ -111,7 +111,8 @@ impl Cluster {
 
     /// Creates `object`; the result is what the server stored.
     pub async fn create<K: ApiObject>(&self, ns: Option<&str>, object: &K) -> Result<K, CallError> {
-        let (call, answer) = self.post(&Kind::of::<K>(), ns, object.meta().name.as_deref(), JSON, object).await?;
+        let name = object.meta().name.as_deref();
+        let (call, answer) = self.post(&Kind::of::<K>(), ns, name, JSON, |call| body(call, object)).await?;
         decoded(call, &answer)
     }
 
@@ -176,7 +177,19 @@ impl Cluster {
 
     /// [`Self::create`] without a type. The result is the metadata that the object was stored with.
     pub async fn create_value(&self, kind: &Kind, ns: Option<&str>, object: &Value) -> Result<Metadata, CallError> {
-        let (call, answer) = self.post(kind, ns, object["metadata"]["name"].as_str(), METADATA, object).await?;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        self.create_text(kind, ns, name, object.to_string().into()).await
+    }
+
+    /// [`Self::create`] of an object that is JSON already. The result is the metadata that it was stored with.
+    pub async fn create_text(
+        &self,
+        kind: &Kind,
+        ns: Option<&str>,
+        name: &str,
+        text: Bytes,
+    ) -> Result<Metadata, CallError> {
+        let (call, answer) = self.post(kind, ns, Some(name), METADATA, |_| Ok(text)).await?;
         decoded(call, &answer).map(|Slim(meta)| meta.into())
     }
 
@@ -234,18 +247,18 @@ impl Cluster {
         }
     }
 
-    async fn post<T: Serialize>(
+    async fn post(
         &self,
         kind: &Kind,
         ns: Option<&str>,
         name: Option<&str>,
         accept: &'static str,
-        object: &T,
+        body: impl FnOnce(&Call) -> Result<Bytes, CallError>,
     ) -> Result<(Call, Bytes), CallError> {
         let target = Target::collection(kind, ns);
         let call = Target { name, ..target }.call("create");
         let path = target.path().ok_or_else(|| bad_name(&call))?;
-        let answer = self.send(&call, Method::POST, &path, JSON, accept, body(&call, object)?).await?;
+        let answer = self.send(&call, Method::POST, &path, JSON, accept, body(&call)?).await?;
         Ok((call, answer))
     }
 

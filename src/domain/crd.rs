@@ -127,7 +127,7 @@ fn constrain(schema: &mut JSONSchemaProps) {
         }
     }
     for rule in rules::rules() {
-        if let (Some(place), Some(validation)) = (place(schema, rule.at), validation(&rule)) {
+        if let (Some(place), Some(validation)) = (place(schema, rule.at), validation(rule)) {
             place.x_kubernetes_validations.get_or_insert_default().push(validation);
         }
     }

@@ -5,6 +5,8 @@
 //! under a looser definition). How the list becomes a schema is in [`super::crd`], the forms are in [`super::forms`].
 //! Must not repair values. Rules with a reason outside the design's table of fields say so.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::forms;
@@ -116,8 +118,11 @@ pub const BOUNDS: [(&str, Bound); 25] = [
 
 /// All rules, in the order of the fields.
 #[must_use]
-pub fn rules() -> Vec<Rule> {
-    [names(), dates_and_sizes(), headers(), applications(), texts()].into_iter().flatten().collect()
+pub fn rules() -> &'static [Rule] {
+    static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        [names(), dates_and_sizes(), headers(), applications(), texts()].into_iter().flatten().collect()
+    });
+    &RULES
 }
 
 fn rule(at: &'static str, cel: impl Into<String>, message: &'static str, holds: fn(&Value) -> bool) -> Rule {
@@ -327,23 +332,24 @@ fn broken(site: &Site, bind: &[Binds]) -> Vec<Violation> {
     let object = serde_json::to_value(site).unwrap_or_default();
     let mut violations = Vec::new();
     for rule in rules().iter().filter(|rule| bind.contains(&rule.binds)) {
-        for (field, value) in found(&object, rule.at) {
+        visit(&object, rule.at, &mut Vec::new(), &mut |place, value| {
             if !(rule.holds)(value) {
-                let field = if field.is_empty() { ROOT_FIELD.to_owned() } else { field };
+                let field = if place.is_empty() { ROOT_FIELD.to_owned() } else { written(place) };
                 violations.push(Violation { field, message: rule.message.to_owned() });
             }
-        }
+        });
     }
     for (at, bound) in BOUNDS {
-        for (field, value) in found(&object, at) {
-            violations.extend(out_of_bounds(&field, value, bound).map(|message| Violation { field, message }));
-        }
+        visit(&object, at, &mut Vec::new(), &mut |place, value| {
+            let message = out_of_bounds(|| written(place), value, bound);
+            violations.extend(message.map(|message| Violation { field: written(place), message }));
+        });
     }
     violations.sort();
     violations
 }
 
-fn out_of_bounds(field: &str, value: &Value, bound: Bound) -> Option<String> {
+fn out_of_bounds(field: impl FnOnce() -> String, value: &Value, bound: Bound) -> Option<String> {
     let (size, most, what) = match bound {
         Bound::Length(most) => (value.as_str().map_or(0, |text| text.chars().count()), most, "characters"),
         Bound::Items(most) => (value.as_array().map_or(0, Vec::len), most, "entries"),
@@ -351,39 +357,57 @@ fn out_of_bounds(field: &str, value: &Value, bound: Bound) -> Option<String> {
         Bound::Least(least) => {
             let holds = value.as_u64().is_none_or(|number| number >= u64::from(least));
             // The API server's own words.
-            return (!holds).then(|| format!("{field} in body should be greater than or equal to {least}"));
+            return (!holds).then(|| format!("{} in body should be greater than or equal to {least}", field()));
         }
         Bound::TextOrNumber => return None,
     };
     (size > most as usize).then(|| format!("must have at most {most} {what}, has {size}"))
 }
 
-/// The values at a place, each with the path that the API server would write. Absent ones are left out.
-fn found<'a>(object: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
-    let mut values = vec![(String::new(), object)];
-    for part in at.split('.').filter(|part| !part.is_empty()) {
-        let name = part.trim_end_matches("[]").trim_end_matches("{}");
-        values = values
-            .into_iter()
-            .filter_map(|(path, value)| {
-                let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-                value.get(name).map(|value| (path, value))
-            })
-            .flat_map(|(path, value)| entries(path, value, &part[name.len()..]))
-            .collect();
-    }
-    values
+/// One step to a value.
+enum Step<'a> {
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
 }
 
-fn entries<'a>(path: String, value: &'a Value, of: &str) -> Vec<(String, &'a Value)> {
-    match (of, value) {
-        ("[]", Value::Array(list)) => {
-            list.iter().enumerate().map(|(index, value)| (format!("{path}[{index}]"), value)).collect()
+/// The way to a value as the API server would write it. Written only for what breaks a rule.
+fn written(place: &[Step<'_>]) -> String {
+    let mut path = String::new();
+    for step in place {
+        match step {
+            Step::Field(name) if path.is_empty() => path.push_str(name),
+            Step::Field(name) => path = path + "." + name,
+            Step::Index(index) => path = format!("{path}[{index}]"),
+            Step::Key(key) => path = format!("{path}[{key}]"),
         }
-        ("{}", Value::Object(map)) => map.iter().map(|(key, value)| (format!("{path}[{key}]"), value)).collect(),
-        ("", value) => vec![(path, value)],
-        _ => Vec::new(),
     }
+    path
+}
+
+/// Visits the values at a place. Absent ones are left out.
+fn visit<'a>(value: &'a Value, at: &'a str, place: &mut Vec<Step<'a>>, judge: &mut impl FnMut(&[Step<'a>], &'a Value)) {
+    if at.is_empty() {
+        return judge(place, value);
+    }
+    let (part, rest) = at.split_once('.').unwrap_or((at, ""));
+    let name = part.trim_end_matches("[]").trim_end_matches("{}");
+    let Some(value) = value.get(name) else { return };
+    place.push(Step::Field(name));
+    let mut each = |step, value| {
+        place.push(step);
+        visit(value, rest, place, judge);
+        place.pop();
+    };
+    match (&part[name.len()..], value) {
+        ("[]", Value::Array(list)) => {
+            list.iter().enumerate().for_each(|(index, value)| each(Step::Index(index), value));
+        }
+        ("{}", Value::Object(map)) => map.iter().for_each(|(key, value)| each(Step::Key(key), value)),
+        ("", value) => visit(value, rest, place, judge),
+        _ => {}
+    }
+    place.pop();
 }
 
 #[cfg(test)]

@@ -145,7 +145,8 @@ impl<'a> Applier<'a> {
         if self.purpose != Purpose::New {
             self.check_site().await?;
         }
-        match self.cluster.create_value(&rendered.kind, Some(self.namespace), &rendered.body).await {
+        let (name, text) = (&rendered.key.name, rendered.text.clone());
+        match self.cluster.create_text(&rendered.kind, Some(self.namespace), name, text).await {
             Ok(meta) => Ok(Some(self.record(rendered, ChildFact::of_metadata(&meta, &rendered.key.kind, 0)))),
             Err(CallError::AlreadyExists { .. }) => {
                 tracing::debug!(child = %rendered.key, "already exists");

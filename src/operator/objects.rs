@@ -2,12 +2,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use hyper::body::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::facts::TEMPLATE_DIGEST;
 use crate::cluster::Kind;
 use crate::domain::child::{ChildKey, ChildKind};
+use crate::domain::labels::RESTARTED_AT;
 use crate::render::route::HTTP_ROUTE;
 use crate::render::{Desired, PolicyKind, Route};
 use crate::settings::types::GatewayProvider;
@@ -19,8 +21,10 @@ pub struct Rendered {
     pub key: ChildKey,
     /// How the API server addresses it.
     pub kind: Kind,
-    /// The object as it is sent.
+    /// The object as it is compared.
     pub body: Value,
+    /// The same as it is sent.
+    pub text: Bytes,
     /// Hash of the object without its restart time; stable within a process only.
     pub hash: u64,
 }
@@ -62,9 +66,6 @@ impl Objects {
                 })
                 .collect::<Result<_, _>>()?,
         };
-        let mut stateful_set = rendered(ChildKind::StatefulSet, &stateful_set)?;
-        let template = hash_of(&without_restart_time(&stateful_set.body["spec"]["template"]));
-        stateful_set.body["metadata"]["annotations"][TEMPLATE_DIGEST] = Value::String(template);
         Ok(Self {
             before_claim: vec![
                 rendered(ChildKind::Secret, &secret)?,
@@ -73,7 +74,7 @@ impl Objects {
                 rendered(ChildKind::ConfigMap, &files)?,
             ],
             claim: rendered(ChildKind::PersistentVolumeClaim, &claim)?,
-            stateful_set,
+            stateful_set: rendered(ChildKind::StatefulSet, &stateful_set)?,
             service: rendered(ChildKind::Service, &service)?,
             route,
         })
@@ -97,24 +98,24 @@ fn rendered<K: Serialize>(kind: ChildKind, object: &K) -> Result<Rendered, Encod
     body["apiVersion"] = Value::String(api.api_version());
     body["kind"] = Value::String(api.kind.to_string());
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    // The restart time says when, not what: it counts for neither hash.
+    let restarted_at = (kind == ChildKind::StatefulSet).then(|| {
+        let restarted_at = take_restart_time(&mut body);
+        body["metadata"]["annotations"][TEMPLATE_DIGEST] = Value::String(hash_of(&body["spec"]["template"]));
+        restarted_at
+    });
+    let mut text = body.to_string();
     let mut hasher = DefaultHasher::new();
-    if kind == ChildKind::StatefulSet {
-        let mut compared = body.clone();
-        compared["spec"]["template"] = without_restart_time(&compared["spec"]["template"]);
-        compared.to_string().hash(&mut hasher);
-    } else {
-        body.to_string().hash(&mut hasher);
+    text.hash(&mut hasher);
+    if let Some(Some(restarted_at)) = restarted_at {
+        body["spec"]["template"]["metadata"]["annotations"][RESTARTED_AT] = restarted_at;
+        text = body.to_string();
     }
-    Ok(Rendered { key: ChildKey::new(kind, name), kind: api, hash: hasher.finish(), body })
+    Ok(Rendered { key: ChildKey::new(kind, name), kind: api, hash: hasher.finish(), body, text: text.into() })
 }
 
-/// The template without the stamp: what a change of the render changes, whenever it was written.
-fn without_restart_time(template: &Value) -> Value {
-    let mut template = template.clone();
-    if let Some(annotations) = template.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.remove(crate::domain::labels::RESTARTED_AT);
-    }
-    template
+fn take_restart_time(set: &mut Value) -> Option<Value> {
+    set.pointer_mut("/spec/template/metadata/annotations")?.as_object_mut()?.remove(RESTARTED_AT)
 }
 
 fn hash_of(value: &Value) -> String {

@@ -116,7 +116,8 @@ async fn restart(session: &mut Session, ground: &Ground, observer: &mut Observer
         let operator = Operator::start(ground, &json!({})).await?;
         observer.forget();
         let (created, made) = tokio::join!(create(ground, few..many), observer.until(&more, &Goal::Made, PATIENCE));
-        (created?, made.with_context(|| operator.last_lines())?);
+        created?;
+        made.with_context(|| operator.last_lines())?;
         tokio::time::sleep(QUIET).await;
         operator.stop().await?;
     }

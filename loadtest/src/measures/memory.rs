@@ -18,6 +18,9 @@ use crate::verify::verify;
 /// Time after which a process counts as idle.
 const IDLE: Duration = Duration::from_secs(8);
 
+/// Restarts and lists in turns, at least.
+const TURNS: usize = 3;
+
 /// One server, filled by the operator; then restarts and lists in turns.
 pub async fn measure(session: &mut Session, round: usize) -> Result<()> {
     let ground = session.ground(Parts::Alone, false).await?;
@@ -52,7 +55,7 @@ pub async fn measure(session: &mut Session, round: usize) -> Result<()> {
     drop(sites);
     operator.stop().await?;
 
-    for turn in 0..session.plan.rounds {
+    for turn in 0..session.plan.rounds.max(TURNS) {
         let weather = Weather::now();
         let listed = list(&ground).await?;
         session.rows.write(&run("M5", "bare-list", turn), weather, json!({"ready_ms": millis(listed)}))?;

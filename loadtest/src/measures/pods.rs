@@ -73,6 +73,7 @@ impl Stage {
         for (rate, lasting) in session.plan.rates.clone() {
             self.open_loop(session, "operator", rate, lasting).await?;
         }
+        self.level().await?;
         tokio::time::sleep(SETTLE).await;
         self.burst(session, &operator).await?;
         operator.stop().await
@@ -83,6 +84,7 @@ impl Stage {
         for (rate, lasting) in session.plan.rates.clone() {
             self.open_loop(session, "echo", rate, lasting).await?;
         }
+        self.level().await?;
         drop(echo);
         tokio::time::sleep(SETTLE).await;
         self.patches(session).await
@@ -134,6 +136,18 @@ impl Stage {
         let mut figures = quantiles(&counted.collect::<Vec<_>>())?;
         figures["changes_per_second"] = rate.into();
         session.rows.write(&self.run("M4", format!("{who}-{rate}/s")), weather, figures)
+    }
+
+    /// Brings all pods, and with them all Sites, to the same phase: an open loop leaves some in each.
+    async fn level(&mut self) -> Result<()> {
+        let running = self.running[0];
+        let others = self.names.iter().zip(&self.running).filter(|(_, one)| **one != running);
+        let others: Vec<String> = others.map(|(name, _)| name.clone()).collect();
+        self.running.fill(running);
+        self.observer.forget();
+        let flips = others.iter().map(|site| flip(site, running)).collect();
+        send_all(&self.ground.admin, flips, PREPARING).await?;
+        self.observer.until(&others, &Goal::Phase(phase(running)), PATIENCE).await.map(|_| ())
     }
 
     /// M4b: the operator is paused while all pods change, so that the changes' own cost is not counted.
