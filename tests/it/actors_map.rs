@@ -90,12 +90,15 @@ fn faults(map: &str, code: &Code) -> Vec<String> {
         let accepts: BTreeSet<&str> = ticked(cells[2]).collect();
         let takes: BTreeSet<&str> = code.enums[messages].iter().map(String::as_str).collect();
         faults.extend(accepts.difference(&takes).map(|name| format!("{actor} takes no {name}")));
-        faults.extend(takes.difference(&accepts).map(|name| format!("{actor} takes {name}, which the map does not say")));
+        faults
+            .extend(takes.difference(&accepts).map(|name| format!("{actor} takes {name}, which the map does not say")));
         // What somebody sends, somebody takes.
         let known = |name: &str| code.messages().any(|(of, all)| of == name || all.contains(name));
         faults.extend(ticked(cells[3]).filter(|name| !known(name)).map(|name| format!("{actor}: nobody takes {name}")));
     }
-    faults.extend(code.actors.keys().filter(|actor| !rows.contains(actor.as_str())).map(|actor| format!("no row for {actor}")));
+    faults.extend(
+        code.actors.keys().filter(|actor| !rows.contains(actor.as_str())).map(|actor| format!("no row for {actor}")),
+    );
     // The files of the tree, and those that the text names.
     let words = map.split(|letter: char| letter.is_whitespace() || "`(),".contains(letter));
     let files = words.filter(|word| Path::new(word).extension().is_some_and(|extension| extension == "rs"));

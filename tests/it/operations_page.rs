@@ -26,7 +26,8 @@ fn operations_page_explains_every_reason() {
     // Those of other conditions: the page explains the conditions.
     let mut reasons: Vec<&str> = words.filter(|word| !["ActorFailed", "Labelled", "Waiting"].contains(word)).collect();
     let column = first_column("## What the Site says");
-    let mut told: Vec<&str> = column.iter().filter_map(|word| word.split_once(", ")).map(|(_, reason)| reason).collect();
+    let mut told: Vec<&str> =
+        column.iter().filter_map(|word| word.split_once(", ")).map(|(_, reason)| reason).collect();
     reasons.retain(|word| word.starts_with(char::is_uppercase) && !["True", "False", "Unknown"].contains(word));
     reasons.sort_unstable();
     told.sort_unstable();
@@ -88,7 +89,10 @@ async fn operations_page_tells_what_the_debug_answers_say() {
     world.site("rival", json!({"name": "rests"})).await;
     not_ready(&world, "rival", "RouteConflict").await;
     let told = phase(&operator, "rival", "Waiting(Fixed)").await;
-    assert!(told["last_pass"]["outcome"].as_str().unwrap().contains("rests") && told["next_retry"].is_string(), "{told}");
+    assert!(
+        told["last_pass"]["outcome"].as_str().unwrap().contains("rests") && told["next_retry"].is_string(),
+        "{told}"
+    );
 
     // For an edit.
     let people: Vec<String> = (0..2000).map(|number| format!("{number:06}-{}", "x".repeat(138))).collect();
@@ -126,7 +130,8 @@ async fn operations_page_tells_what_the_debug_answers_say() {
     phase(&operator, "waits", "Queued(Change)").await;
     let list = operator.get("/debug/sites").await;
     assert_eq!((&list["synced"], &list["working"]), (&json!(true), &json!(true)));
-    let line = list["objects"].as_array().unwrap().iter().find(|line| line["key"].as_str().unwrap().ends_with("/waits"));
+    let line =
+        list["objects"].as_array().unwrap().iter().find(|line| line["key"].as_str().unwrap().ends_with("/waits"));
     for field in ["exists", "undecodable", "given_up", "queued"] {
         assert!(line.unwrap().get(field).is_some() && PAGE.contains(&format!("`{field}`")), "{field}: {list}");
     }

@@ -47,8 +47,7 @@ async fn operate(which: &str) -> anyhow::Result<()> {
     let (routes, ended) = routes::start(Box::new(|key| panic!("a defect: {key} cannot be woken"))).await?;
     let volumes = Arc::new(RwLock::new(VolumeIndex::default()));
     let (stale, _keys) = tokio::sync::mpsc::unbounded_channel();
-    let reconciler =
-        Arc::new(SiteReconciler { settings: settings.clone(), volumes: volumes.clone(), routes, stale });
+    let reconciler = Arc::new(SiteReconciler { settings: settings.clone(), volumes: volumes.clone(), routes, stale });
     let feeds = feeds(&connected.cluster, &settings, &namespace, &volumes);
     let options = role::process_options(&settings, namespace);
     let registry_ends = which == "registry";

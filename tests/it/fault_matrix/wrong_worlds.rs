@@ -45,8 +45,7 @@ impl Scene {
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}],
             "handled": {"digest": trigger.digest, "upgrade_request": trigger.upgrade_request},
         });
-        let restart =
-            Restart { restarted_at: "2026-01-01T00:00:00Z".to_owned(), stamped_for: change::stamp(&trigger) };
+        let restart = Restart { restarted_at: "2026-01-01T00:00:00Z".to_owned(), stamped_for: change::stamp(&trigger) };
         let observed = Observed { namespace: "matrix".to_owned(), restart, ..Observed::default() };
         let desired = render(&typed, &settings, &observed).unwrap();
         let mut objects: Vec<Value> = objects::wanted(desired)
@@ -289,7 +288,9 @@ fn history(owners: &[&str], templates: &[(&str, &str, &str)]) -> Result<usize, S
         }))
         .unwrap()
     };
-    owners.iter().for_each(|owner| seen.site(&site(owner)));
+    for owner in owners {
+        seen.site(&site(owner));
+    }
     for (set, owner, at) in templates {
         let stamp = change::stamp(&change::trigger(&site(owner)));
         let set: StatefulSet = serde_json::from_value(json!({
