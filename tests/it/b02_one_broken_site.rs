@@ -49,6 +49,8 @@ async fn b02_a_site_that_cannot_be_decoded_stops_nobody_else() {
     assert_eq!(ready["reason"], "Invalid");
     assert!(ready["message"].as_str().unwrap().contains("quota"), "{ready}");
     assert!(world.objects_of("bad").await.is_empty());
+    let knows = operator.get("/debug/sites/bad").await;
+    assert!(knows["undecodable"].as_str().unwrap().contains("quota"), "{knows}");
 
     // A new list, an event of the bad Site and one of its own status each bring it again.
     assert_eq!(proxy.upset(&Match::on("watch", "sites"), Upset::Expire), 1);

@@ -60,6 +60,7 @@ mod life_15_stuck_pods;
 mod logging;
 mod mutation_live;
 mod new_release;
+mod operations_page;
 mod process_ends;
 mod proxy_selftest;
 mod real_node;

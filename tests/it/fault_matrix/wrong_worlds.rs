@@ -288,7 +288,9 @@ fn history(owners: &[&str], templates: &[(&str, &str, &str)]) -> Result<usize, S
         }))
         .unwrap()
     };
-    owners.iter().for_each(|owner| seen.site(&site(owner)));
+    for owner in owners {
+        seen.site(&site(owner));
+    }
     for (set, owner, at) in templates {
         let stamp = change::stamp(&change::trigger(&site(owner)));
         let set: StatefulSet = serde_json::from_value(json!({
