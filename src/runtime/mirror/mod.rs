@@ -15,7 +15,6 @@ mod record;
 mod source;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use rand::RngExt;

@@ -109,6 +109,8 @@ struct Listed {
 impl Source {
     /// `address` is the site's public address, such as `https://old.example.org/team/plans`.
     pub fn new(address: &str, token: Option<SecretString>) -> anyhow::Result<Self> {
+        // One of the process; somebody else may have chosen it already.
+        let _already_chosen = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .user_agent(concat!("sites-mirror/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
