@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use http::Uri;
 use secrecy::SecretString;
@@ -104,6 +105,45 @@ impl SiteConfig {
     }
 }
 
+/// What the mirror is told beside.
+#[derive(Debug)]
+pub struct MirrorConfig {
+    /// `SITE_MIRROR_SOURCE`: public address of the site that is copied.
+    pub source: String,
+    /// `SITE_MIRROR_INTERVAL_SECONDS`: time between two cycles. Default 900.
+    pub interval: Duration,
+    /// `SITE_MIRROR_MAX_DELETE_PERCENT`: most of what was copied that one cycle may delete. Default 10, 0 for none.
+    pub max_delete_percent: u8,
+    /// `SITE_MIRROR_DRY_RUN=true`: say what would be done, do nothing.
+    pub dry_run: bool,
+    /// `SITE_MIRROR_ONCE=true`: end after one cycle.
+    pub once: bool,
+}
+
+impl MirrorConfig {
+    /// Reads the environment.
+    pub fn load(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let env = Environment(variable);
+        let source = env.required("SITE_MIRROR_SOURCE", "give the public address of the site to copy")?;
+        if source.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).is_none() {
+            let problem = "give an address such as https://old.example.org/<space>/<name>".to_owned();
+            return Err(ConfigError { name: "SITE_MIRROR_SOURCE", problem });
+        }
+        let max_delete_percent = env.number("SITE_MIRROR_MAX_DELETE_PERCENT", 10)?;
+        if max_delete_percent > 100 {
+            let problem = "give a number from 0 to 100".to_owned();
+            return Err(ConfigError { name: "SITE_MIRROR_MAX_DELETE_PERCENT", problem });
+        }
+        Ok(Self {
+            source,
+            interval: Duration::from_secs(env.number("SITE_MIRROR_INTERVAL_SECONDS", 900)?),
+            max_delete_percent,
+            dry_run: env.optional("SITE_MIRROR_DRY_RUN").is_some_and(|text| text == "true"),
+            once: env.optional("SITE_MIRROR_ONCE").is_some_and(|text| text == "true"),
+        })
+    }
+}
+
 /// Where a role listens.
 pub fn listen(variable: &dyn Fn(&str) -> Option<String>, name: &'static str) -> Result<SocketAddr, ConfigError> {
     Environment(variable).parsed(name, "give the address to listen on, such as 127.0.0.1:10000")
@@ -124,6 +164,10 @@ impl Environment<'_> {
     fn parsed<T: FromStr<Err: Display>>(&self, name: &'static str, advice: &str) -> Result<T, ConfigError> {
         let text = self.required(name, advice)?;
         text.parse().map_err(|error| ConfigError { name, problem: format!("'{text}' is wrong ({error}): {advice}") })
+    }
+
+    fn number<T: FromStr<Err: Display>>(&self, name: &'static str, default: T) -> Result<T, ConfigError> {
+        if self.optional(name).is_none() { Ok(default) } else { self.parsed(name, "give a whole number") }
     }
 
     fn key(&self, name: &'static str) -> Result<SecretString, ConfigError> {

@@ -11,6 +11,7 @@
 //! | [`admin`] | the file manager |
 //! | [`init`] | makes a volume ready |
 //! | [`address`] | the fixed part of our addresses |
+//! | [`mirror`] | the content of another platform's site, while a migration is on |
 //! | [`role`] | the sub-commands |
 
 pub mod access;
@@ -20,6 +21,7 @@ pub mod api;
 pub mod config;
 pub mod content;
 pub mod init;
+pub mod mirror;
 pub mod role;
 pub mod serve;
 pub mod webdav;

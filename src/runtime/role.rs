@@ -1,6 +1,6 @@
 //! `sites runtime …`: one sub-command for each container of ours in a site's pod.
 
-use super::{admin, api, init, webdav};
+use super::{admin, api, init, mirror, webdav};
 
 /// A server or step of a site's pod. Each is told what it needs by its environment.
 #[derive(clap::Subcommand, Debug)]
@@ -13,6 +13,8 @@ pub enum Role {
     Webdav,
     /// Make the content volume ready, before the others start.
     Init,
+    /// Copy another platform's site into this one, while a migration is on.
+    Mirror,
     /// Print the OpenAPI document of the Site API.
     Openapi,
 }
@@ -24,6 +26,7 @@ pub async fn run(role: Role) -> anyhow::Result<()> {
         Role::Admin => admin::run().await,
         Role::Webdav => webdav::run().await,
         Role::Init => init::run(),
+        Role::Mirror => mirror::run().await,
         Role::Openapi => {
             print!("{}", api::document());
             Ok(())

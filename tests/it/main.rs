@@ -69,6 +69,7 @@ mod render_nginx;
 mod runtime_admin;
 mod runtime_api;
 mod runtime_init;
+mod runtime_mirror;
 mod runtime_webdav;
 mod samples_run;
 mod takeover_adoption;
