@@ -83,6 +83,12 @@ impl<'a> Applier<'a> {
                 .await
                 .map_err(PassError::call(step(&rendered.key.kind)))?;
             let Some(live) = live else {
+                // Which volume it leaves is decided without a claim: one made here would get an empty volume.
+                if rendered.key.kind == ChildKind::PersistentVolumeClaim
+                    && self.state.children.contains_key(&rendered.key)
+                {
+                    return Err(PassError::ClaimUntold);
+                }
                 if let Some(fact) = self.create(rendered).await? {
                     return Ok(fact);
                 }

@@ -61,6 +61,9 @@ pub enum PassError {
         /// The failure.
         source: Box<CallError>,
     },
+    /// The Site's claim is gone, as a read says, and the watch has not told yet.
+    #[error("the volume claim is gone and its watch has not told yet: waiting, so that its volume is found again")]
+    ClaimUntold,
     /// The Site's volume is still bound to a claim that is gone.
     #[error("volume {0} is not released yet: waiting, so that the new claim gets it and not an empty one")]
     VolumeHeld(String),
@@ -97,6 +100,7 @@ impl PassError {
             Self::Encode(_)
             | Self::Call { .. }
             | Self::Terminating(_)
+            | Self::ClaimUntold
             | Self::VolumeHeld(_)
             | Self::SiteGone
             | Self::SiteStale
@@ -126,7 +130,7 @@ impl PassError {
                 Retry::Backoff { capped: false }
             }
             // Costs no call while the object is known to be going.
-            Self::Terminating(_) | Self::VolumeHeld(_) => Retry::After(Duration::from_secs(1)),
+            Self::Terminating(_) | Self::ClaimUntold | Self::VolumeHeld(_) => Retry::After(Duration::from_secs(1)),
             Self::VolumeAmbiguous(_) | Self::SiteStale => Retry::Backoff { capped: false },
             _ => Retry::Backoff { capped: update },
         }
@@ -146,7 +150,7 @@ impl PassError {
     /// Part of the ordinary course: over by itself, and nobody needs to be told.
     fn is_expected(&self) -> bool {
         match self {
-            Self::Terminating(_) | Self::VolumeHeld(_) | Self::SiteGone | Self::SiteStale => true,
+            Self::Terminating(_) | Self::ClaimUntold | Self::VolumeHeld(_) | Self::SiteGone | Self::SiteStale => true,
             Self::Call { source, .. } => matches!(**source, CallError::NotLeader { .. }),
             _ => false,
         }

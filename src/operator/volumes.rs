@@ -68,6 +68,11 @@ impl VolumeFact {
         }
     }
 
+    /// Whether a claim has it, or will as soon as its controller has got to it: a volume begins without a phase.
+    fn taken(&self) -> bool {
+        matches!(self.phase.as_str(), "Bound" | "Pending" | "")
+    }
+
     fn free(&self) -> bool {
         match self.phase.as_str() {
             "Released" => !self.goes,
@@ -157,7 +162,7 @@ impl VolumeIndex {
                 if ours || volume.id.is_none() {
                     candidates.push(volume);
                 }
-            } else if claim == id && volume.phase == "Bound" && (ours || volume.id.is_none()) {
+            } else if claim == id && volume.taken() && (ours || volume.id.is_none()) {
                 held = Some(volume.name.clone());
             } else if ours && claim != id {
                 return Retained::Ambiguous(format!(
@@ -237,7 +242,10 @@ mod tests {
     #[test]
     fn a_volume_that_is_still_bound_to_a_claim_of_the_name_is_waited_for() {
         for id in [Some("fdb"), None] {
-            assert_eq!(retained(vec![volume("pv", id, ("sites", "fdb"), "Bound")]), Retained::Held("pv".to_owned()));
+            // One that was made for a claim that went meanwhile has no phase yet.
+            for phase in ["Bound", "Pending", ""] {
+                assert_eq!(retained(vec![volume("pv", id, ("sites", "fdb"), phase)]), Retained::Held("pv".to_owned()));
+            }
         }
         assert_eq!(retained(vec![volume("pv", Some("other"), ("sites", "fdb"), "Bound")]), Retained::None);
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::{condition, name_of};
 use crate::support::belongings::uid;
-use crate::support::{Act, FaultProxy, Match, SOON, Start, Times, World, eventually};
+use crate::support::{Act, FaultProxy, Match, SOON, Start, Times, Upset, World, eventually};
 
 /// A class that nobody provisions: a claim of it waits for a volume that is there.
 async fn manual_class(world: &mut World) -> String {
@@ -99,6 +99,37 @@ async fn b10_a_released_volume_is_never_open_to_another_claim() {
     world.running(&operator, "second").await;
     assert_eq!(world.claim("second").await["spec"]["volumeName"], name_of(&open));
     end(world, class, &[volume, name_of(&open).to_owned()]).await;
+}
+
+/// A Site is deleted and made again while the watch of claims is silent: the claim that the operator still knows is gone,
+/// and the new one must get the old one's volume.
+#[tokio::test]
+async fn b10_a_claim_that_went_unseen_is_not_made_again_without_its_volume() {
+    let world = World::new("b10-unseen").await;
+    let proxy = FaultProxy::start(world.lab()).await;
+    let start = Start { kubeconfig: Some(proxy.kubeconfig(&world).await), ..Start::default() };
+    let operator = world.start_operator_with(start).await;
+    world.site("kept", json!({})).await;
+    world.running(&operator, "kept").await;
+    let volume = world.claim("kept").await["spec"]["volumeName"].as_str().unwrap().to_owned();
+    let claims = Match::on("watch", "persistentvolumeclaims");
+    assert_eq!(proxy.upset(&claims, Upset::Silence), 1);
+    world.delete_site("kept").await;
+    world.wait_gone("kept").await;
+    wait_volume(&world, &volume, "Released").await;
+
+    world.site("kept", json!({})).await;
+    eventually("it is told by a read, again and again, that the claim is gone", SOON, || async {
+        let reads = proxy.seen("get", "persistentvolumeclaims");
+        reads.iter().filter(|one| one.code == Some(404)).count() >= 2
+    })
+    .await;
+    assert!(world.get("PersistentVolumeClaim", "kept").await.is_none(), "it would get an empty volume");
+    proxy.upset(&claims, Upset::Break);
+    world.running(&operator, "kept").await;
+    assert_eq!(world.claim("kept").await["spec"]["volumeName"], volume.as_str());
+    operator.stop().await;
+    world.end().await;
 }
 
 /// Waits until the Site says that it cannot tell which volume is its own, and gives the message.
