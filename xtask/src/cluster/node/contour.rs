@@ -38,7 +38,10 @@ impl Contour {
     pub fn start(cluster: &Cluster) -> Result<Self> {
         let node = cluster.node().context("Contour needs a real node")?;
         let (program, definitions) = build::contour()?;
-        cluster.kubectl(|kubectl| kubectl.create(&definitions))?;
+        cluster.kubectl(|kubectl| {
+            kubectl.create(&definitions)?;
+            kubectl.wait_complete(Instant::now() + PATIENCE)
+        })?;
         let dir = cluster.dir().join("contour");
         fs::create_dir_all(&dir)?;
 
