@@ -82,14 +82,15 @@ impl Contour {
 
     fn wait(&mut self, node: &Node) -> Result<()> {
         let end = Instant::now() + PATIENCE;
-        while node.dialer.connect((ADDRESS, HTTP).into()).is_err() {
+        // Its Envoy listens for the public only while there is an Ingress.
+        while node.dialer.connect((Ipv4Addr::LOCALHOST, XDS).into()).is_err() {
             for process in [&mut self.server, &mut self.envoy] {
                 if let Some(status) = process.ended()? {
                     bail!("{} ended ({status}):\n{}", process.name(), process.last_lines(15));
                 }
             }
             if Instant::now() > end {
-                bail!("Contour listens for nobody: {}", self.server.last_lines(15));
+                bail!("Contour does not listen: {}", self.server.last_lines(15));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
