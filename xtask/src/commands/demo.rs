@@ -121,7 +121,7 @@ fn tell(kubectl: &Kubectl, name: &str, ours: bool, in_pod: bool) {
     let named = kubectl.program.as_os_str() != "kubectl";
     let alias = if named { format!("\n  alias kubectl={}", kubectl.program.display()) } else { String::new() };
     let kubeconfig = kubectl.kubeconfig.display();
-    let more = if in_pod { tell_of_pod(id) } else { tell_of_process(id) };
+    let more = if in_pod { tell_of_pod(kubectl, name, id) } else { tell_of_process(id) };
     let note = if ours { "" } else { "        (the operator; your cluster and what is in it stay)" };
     println!(
         "
@@ -136,16 +136,18 @@ Stop it:
     );
 }
 
-fn tell_of_pod(id: &str) -> String {
-    let host = xtask::cluster::node::SITES_HOST;
+fn tell_of_pod(kubectl: &Kubectl, name: &str, id: &str) -> String {
+    const PATH: &str = "jsonpath={.spec.configuration.space}/{.spec.name}/";
+    let path = kubectl.read(&["get", name, "-n", NAMESPACE, "-o", PATH]).unwrap_or_default();
+    let page = format!("https://{}/{path}", xtask::cluster::node::SITES_HOST);
     let ca = cluster::ca_file();
     let ca = ca.display();
     format!(
         "  kubectl -n {NAMESPACE} logs deployment/sites-operator
   kubectl -n {NAMESPACE} logs {id}-0 site-proxy
-  curl --cacert {ca} https://{host}/
+  curl --cacert {ca} {page}
   cargo xtask cluster enter -- curl http://POD:8081/healthz      any program inside the cluster's network
-A browser opens https://{host}/ as well; it does not know the certificate's authority ({ca})."
+A browser opens {page} as well; it does not know the certificate's authority ({ca})."
     )
 }
 

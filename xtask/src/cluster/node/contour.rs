@@ -38,7 +38,10 @@ impl Contour {
     pub fn start(cluster: &Cluster) -> Result<Self> {
         let node = cluster.node().context("Contour needs a real node")?;
         let (program, definitions) = build::contour()?;
-        cluster.kubectl(|kubectl| kubectl.create(&definitions))?;
+        cluster.kubectl(|kubectl| {
+            kubectl.create(&definitions)?;
+            kubectl.wait_complete(Instant::now() + PATIENCE)
+        })?;
         let dir = cluster.dir().join("contour");
         fs::create_dir_all(&dir)?;
 
@@ -79,14 +82,15 @@ impl Contour {
 
     fn wait(&mut self, node: &Node) -> Result<()> {
         let end = Instant::now() + PATIENCE;
-        while node.dialer.connect((ADDRESS, HTTP).into()).is_err() {
+        // Its Envoy listens for the public only while there is an Ingress.
+        while node.dialer.connect((Ipv4Addr::LOCALHOST, XDS).into()).is_err() {
             for process in [&mut self.server, &mut self.envoy] {
                 if let Some(status) = process.ended()? {
                     bail!("{} ended ({status}):\n{}", process.name(), process.last_lines(15));
                 }
             }
             if Instant::now() > end {
-                bail!("Contour listens for nobody: {}", self.server.last_lines(15));
+                bail!("Contour does not listen: {}", self.server.last_lines(15));
             }
             std::thread::sleep(Duration::from_millis(100));
         }

@@ -78,9 +78,8 @@ fn hosts() -> [&'static str; 2] {
 
 /// Why control groups are an obstacle, in one line.
 pub(super) fn groups_obstacle() -> Option<String> {
-    let name = format!("sites-probe-{}", std::process::id());
     let probe = || -> Result<()> {
-        let groups = Cgroups::plan(&name)?;
+        let groups = Cgroups::plan(&box_name())?;
         let made = groups.make();
         for folder in &groups.folders {
             fs::remove_dir(folder).ok();
