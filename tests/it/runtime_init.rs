@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::support::site::{Start, command};
+use crate::support::site::{DATA, Start, command};
 
 struct Volume(TempDir);
 
 impl Volume {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("data")).unwrap();
+        std::fs::create_dir_all(folder.path().join(DATA)).unwrap();
         Self(folder)
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.0.path().join("data").join(path)
+        self.0.path().join(DATA).join(path)
     }
 
     async fn init(&self) -> String {

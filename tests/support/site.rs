@@ -16,6 +16,8 @@ use super::identity::{self, Questions};
 
 /// The master token.
 pub const MASTER: &str = "the-master-token-of-the-tests";
+/// The volume, below a test's folder: so deep that a server that lets `..` pass still destroys nothing outside.
+pub const DATA: &str = "d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/data";
 /// Path of the site.
 pub const PREFIX: &str = "/team/plans";
 
@@ -65,8 +67,8 @@ impl RunningSite {
     pub async fn start(start: Start<'_>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (identity, questions) = identity::start().await;
-        std::fs::create_dir(folder.path().join("data")).unwrap();
-        (start.prepare)(&folder.path().join("data"));
+        std::fs::create_dir_all(folder.path().join(DATA)).unwrap();
+        (start.prepare)(&folder.path().join(DATA));
         let Role { port, log, process } = serve("api", folder.path(), identity, &start).await;
         Self { folder, identity, port, questions, log, process }
     }
@@ -83,7 +85,7 @@ impl RunningSite {
 
     /// Path of a content file.
     pub fn content(&self, path: &str) -> PathBuf {
-        self.folder.path().join("data").join(path)
+        self.folder.path().join(DATA).join(path)
     }
 
     /// The access file, to be changed.
@@ -199,7 +201,7 @@ pub fn command(role: &str, folder: &Path, identity: u16, start: &Start<'_>) -> C
         ("SITE_PREFIX", PREFIX.to_owned()),
         ("SITE_PUBLIC_URL", format!("https://sites.example.org{PREFIX}/")),
         ("SITE_QUOTA_GI", "1".to_owned()),
-        ("SITE_CONTENT_DIR", path("data")),
+        ("SITE_CONTENT_DIR", path(DATA)),
         ("SITE_ACCESS_FILE", path("access.json")),
         ("SITE_IDENTITY_URL", format!("http://127.0.0.1:{identity}{PREFIX}/oauth2/auth")),
         ("SITE_COOKIE_NAME", "__Secure-sites-plans".to_owned()),

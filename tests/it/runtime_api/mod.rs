@@ -1,6 +1,7 @@
 //! The Site API as a process: what real clients send, who may do what, and that nothing is torn, lost or overrun.
 
 mod access;
+mod contract;
 mod curl;
 mod deletion;
 mod links;

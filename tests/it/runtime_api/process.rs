@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::site::{Start, command};
+use crate::support::site::{DATA, Start, command};
 use crate::support::{MASTER, RunningSite, SOON, eventually};
 
 #[tokio::test]
@@ -22,9 +22,12 @@ async fn a_start_that_fails_names_the_variable() {
         ("SITE_PUBLIC_URL", "https://sites.example.org/other/"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("data")).unwrap();
+        std::fs::create_dir_all(folder.path().join(DATA)).unwrap();
         let start = Start { env: &[(name, value)], ..Start::default() };
-        let output = command("api", folder.path(), 1, &start).stdout(Stdio::null()).output().await.unwrap();
+        let mut command = command("api", folder.path(), 1, &start);
+        let running = command.stdout(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(Duration::from_secs(60), running).await;
+        let output = output.unwrap_or_else(|_| panic!("it starts with {name}={value}")).unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(name), "{name}: {error}");
     }
