@@ -103,7 +103,7 @@ enum Group {
     Create,
     /// M1 with controllers and kwok.
     Whole,
-    /// M2, M5b.
+    /// M2, M5b, M5c.
     Calls,
     /// M3, M3b, M5.
     Memory,

@@ -12,6 +12,8 @@ use crate::server::{Prepared, Server};
 pub const PREPARING: usize = 16;
 /// Where Sites live.
 pub const SITES: &str = "/apis/sites.ecmwf.int/v1/namespaces/load/sites";
+/// Where `ConfigMap`s live.
+pub const CONFIGMAPS: &str = "/api/v1/namespaces/load/configmaps";
 /// Where pods live.
 pub const PODS: &str = "/api/v1/namespaces/load/pods";
 

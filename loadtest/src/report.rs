@@ -170,12 +170,12 @@ fn ratios(rows: &[Row], metric: &str, server: &str, ours: &str, theirs: &str, fi
         .collect()
 }
 
-/// M2 and M5b.
+/// M2, M5b and M5c.
 fn counts(rows: &[Row]) -> String {
     let mut text = String::from(
         "\n## Requests, counted by the server\n\n| Id | Event | Sites | Expected | Counted | Exact |\n|---|---|---|---|---|---|\n",
     );
-    for row in rows.iter().filter(|row| matches!(row.metric.as_str(), "M2" | "M5b")) {
+    for row in rows.iter().filter(|row| matches!(row.metric.as_str(), "M2" | "M5b" | "M5c")) {
         let calls = row.figures.get("calls").and_then(|calls| calls.as_object()).cloned().unwrap_or_default();
         let list: Vec<String> = calls.iter().map(|(name, count)| format!("{count} {name}")).collect();
         let _ = writeln!(
@@ -209,7 +209,7 @@ fn sessions(rows: &[Row]) -> String {
             .collect();
         let _ = write!(text, "Different contents that the M1 runs left on their servers: {}.\n\n", contents.len());
         text.push_str("| Id | Who | Server | Round | Sites | Figures | Load before, after | Busy % | Steal % |\n|---|---|---|---|---|---|---|---|---|\n");
-        for row in here().filter(|row| !matches!(row.metric.as_str(), "about" | "M2" | "M5b")) {
+        for row in here().filter(|row| !matches!(row.metric.as_str(), "about" | "M2" | "M5b" | "M5c")) {
             let figures: Vec<String> = row
                 .figures
                 .iter()

@@ -1,4 +1,5 @@
-//! M2 and M5b: what the operator asks of the API server, counted by the server. Exact: one request too many fails.
+//! M2, M5b and M5c: what the operator asks of the API server, counted by the server. Exact: one request too many
+//! fails.
 //!
 //! One server with an audit log and without controllers, so that every event is one that this file made. The
 //! operator's resync period is short, so that resyncs happen all the time and must cost nothing.
@@ -13,7 +14,7 @@ use crate::audit::{Audit, Calls, reads, writes};
 use crate::ground::{Ground, Parts};
 use crate::observer::{Goal, Observer};
 use crate::operator::Operator;
-use crate::population::{PODS, PREPARING, SITES, create, flip, name, phase, pod, send_all};
+use crate::population::{CONFIGMAPS, PODS, PREPARING, SITES, create, flip, name, phase, pod, send_all};
 use crate::rows::{Run, Weather};
 use crate::server::Prepared;
 
@@ -57,6 +58,13 @@ const ONE_CHILD: Phase = Phase {
 };
 const RESYNCED: Phase = Phase { name: "a resync", each: &[] };
 const RESTARTED: Phase = Phase { name: "a restart", each: &[] };
+/// The Site is read before a repair writes, see `actors.md`.
+const DRIFTED: Phase = Phase {
+    name: "a restart, one object of each of so many Sites was edited meanwhile",
+    each: &[("get configmaps", 1), ("get sites", 1), ("update configmaps", 1), ("patch sites/status", 1)],
+};
+/// One of so many Sites drifts.
+const DRIFTING: usize = 10;
 
 /// All phases.
 pub async fn count(session: &mut Session) -> Result<()> {
@@ -126,6 +134,17 @@ async fn restart(session: &mut Session, ground: &Ground, observer: &mut Observer
     let operator = Operator::start(ground, &json!({})).await?;
     observer.until_led(PATIENCE).await?;
     counting.end(session, &RESTARTED).await?;
+    operator.stop().await?;
+
+    let drifted: Vec<String> = (0..many.max(few)).step_by(DRIFTING).map(name).collect();
+    let patch = json!({"data": {"404.html": "edited by hand"}});
+    let configmap = |site: &String| Prepared::merge(format!("{CONFIGMAPS}/{site}-files"), &patch);
+    send_all(&ground.admin, drifted.iter().map(configmap).collect(), PREPARING).await?;
+    observer.forget();
+    let counting = Counting::begin(ground, "M5c", drifted.len())?;
+    let operator = Operator::start(ground, &json!({})).await?;
+    observer.until_led(PATIENCE).await?;
+    counting.end(session, &DRIFTED).await?;
     operator.stop().await
 }
 

@@ -3,7 +3,7 @@
 //! | file | metrics |
 //! |---|---|
 //! | [`create`] | M1, M1b: time and processor time to make N Sites, against a bare loop |
-//! | [`calls`] | M2, M5b: requests per event, exact |
+//! | [`calls`] | M2, M5b, M5c: requests per event, exact |
 //! | [`memory`] | M3, M3b, M5: memory per idle Site, restart against a bare list |
 //! | [`pods`] | M4, M4b: pod change to Site status, against an echo loop and bare patches |
 //! | [`upgrade`] | M9: a person's new Site while all others are upgraded |
