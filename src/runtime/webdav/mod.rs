@@ -1,7 +1,7 @@
 //! `sites runtime webdav`: the content over `WebDAV`, on loopback.
 //!
 //! Owns the door: which method needs which right, and the public prefix in every address. Protocol and locks are
-//! dav-server's, files are [`super::content`]'s through [`files`]. Locks live in this process: a site with several pods
+//! dav-server's, files are [`super::content`]'s through `files`. Locks live in this process: a site with several pods
 //! has them per pod.
 
 mod file;
