@@ -202,17 +202,14 @@ impl Source {
         let mut begun: Option<(Upload, Option<String>)> = None;
         loop {
             let mut headers = HeaderMap::new();
-            match &begun {
-                Some((upload, Some(version))) => {
-                    headers.insert(RANGE, format!("bytes={}-", upload.written()).parse()?);
-                    headers.insert(IF_RANGE, version.parse()?);
-                }
-                _ => {
-                    begun = None;
-                    if let Some(known) = wanted.known {
-                        let name = if known.contains('"') { IF_NONE_MATCH } else { IF_MODIFIED_SINCE };
-                        headers.insert(name, known.parse()?);
-                    }
+            if let Some((upload, Some(version))) = &begun {
+                headers.insert(RANGE, format!("bytes={}-", upload.written()).parse()?);
+                headers.insert(IF_RANGE, version.parse()?);
+            } else {
+                begun = None;
+                if let Some(known) = wanted.known {
+                    let name = if known.contains('"') { IF_NONE_MATCH } else { IF_MODIFIED_SINCE };
+                    headers.insert(name, known.parse()?);
                 }
             }
             let mut answer = self.get(&url, &headers).await?;
