@@ -21,8 +21,9 @@ test: lint ## Lint, then every test on a real control plane
 	cargo test --workspace --locked -- --test-threads 6 $(foreach test,$(HEAVY),--skip $(test))
 	cargo test --workspace --locked --test it -- --test-threads 1 $(HEAVY)
 
-soak: ## The fault matrix for SOAK_MINUTES (30); SITES_MATRIX_SEED repeats one
-	cargo xtask setup && cargo xtask cluster build && SITES_MATRIX_SECONDS=$$(( $(or $(SOAK_MINUTES),30) * 60 )) \
+soak: ## The fault matrix for SOAK_MINUTES (30) with a seed of its own; SITES_MATRIX_SEED repeats one
+	cargo xtask setup && cargo xtask cluster build && SITES_MATRIX_SEED=$(or $(SITES_MATRIX_SEED),0) \
+		SITES_MATRIX_SECONDS=$$(( $(or $(SOAK_MINUTES),30) * 60 )) \
 		cargo test --workspace --locked --test it fault_matrix_everything -- --nocapture
 
 lint: ## Format, lints, documentation, generated files, dependencies

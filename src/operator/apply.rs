@@ -139,10 +139,19 @@ impl<'a> Applier<'a> {
     /// Deletes a route of this Site, exactly the one that was seen.
     pub async fn delete_route(&self, key: &ChildKey, fact: &ChildFact) -> Result<(), PassError> {
         let guard = Precondition { uid: Some(fact.uid.clone()), resource_version: None };
-        match self.cluster.delete_value(&api_kind(&key.kind), Some(self.namespace), &key.name, &guard, None).await {
-            // Another object of that name has come meanwhile: not ours to delete.
-            Ok(_) | Err(CallError::Conflict { .. }) => Ok(()),
-            Err(source) => Err(PassError::StrayRoute { key: key.clone(), source: Box::new(source) }),
+        let kind = api_kind(&key.kind);
+        let failed = |source| PassError::StrayRoute { key: key.clone(), source: Box::new(source) };
+        match self.cluster.delete_value(&kind, Some(self.namespace), &key.name, &guard, None).await {
+            Ok(_) => Ok(()),
+            Err(conflict @ CallError::Conflict { .. }) => {
+                let live = self.cluster.read_value(&kind, Some(self.namespace), &key.name).await.map_err(failed)?;
+                let stays = live.is_some_and(|live| {
+                    live["metadata"]["uid"] == fact.uid.as_str() && live["metadata"]["deletionTimestamp"].is_null()
+                });
+                // Otherwise another object of that name has come meanwhile: not ours to delete.
+                if stays { Err(failed(conflict)) } else { Ok(()) }
+            }
+            Err(source) => Err(failed(source)),
         }
     }
 

@@ -117,6 +117,26 @@ async fn life_13_a_repair_leaves_no_site_without_a_route() {
     world.end().await;
 }
 
+/// A conflict is no proof that another object has the name.
+#[tokio::test]
+async fn life_13_a_deletion_that_conflicts_is_not_taken_for_done() {
+    let lab = Lab::get().await;
+    let world = World::on(lab, "life-13-conflict").await;
+    let proxy = FaultProxy::start(lab).await;
+    let kubeconfig = Some(proxy.kubeconfig(&world).await);
+    let _operator = world.start_operator_with(Start { kubeconfig, ..Start::default() }).await;
+    world.site("a", json!({"configuration": {"enabled": false}})).await;
+    world.wait_ready("a").await;
+    let failing = proxy.fault(Match::on("delete", "ingresses"), Act::status(409).reason("Conflict"), Times::Always);
+    world.edit_site("a", json!({"spec": {"name": null}})).await;
+    eventually("it is tried again", SOON, || async { proxy.hits(failing) >= 2 }).await;
+    assert_eq!(routes(&world, "a").await, INGRESS);
+    proxy.heal();
+    eventually("the route is gone", SOON, || async { routes(&world, "a").await == (0, 0, 0) }).await;
+    world.wait_ready("a").await;
+    world.end().await;
+}
+
 #[tokio::test]
 async fn life_13_a_failed_deletion_is_retried_and_stops_nobody() {
     let lab = Lab::get().await;
