@@ -30,28 +30,38 @@ impl Claimant {
 /// All claims. A Site may claim two paths for a while: the one it moves to and the one whose route it still owns.
 #[derive(Clone, Debug, Default)]
 pub struct RouteIndex {
-    /// Path (`/<space>/<name>`) to uid to claimant.
-    paths: BTreeMap<String, BTreeMap<String, Claimant>>,
+    /// Path (`/<space>/<name>`) to claimants. Nearly always one: a list of one is a tenth of a map of one.
+    paths: BTreeMap<String, Vec<Claimant>>,
+    /// The way back, uid to paths: nobody looks through all paths for one Site's.
+    claimed: BTreeMap<String, Vec<String>>,
 }
 
 impl RouteIndex {
     /// Adds or renews a claim and says whether the claimant is the path's owner now.
     pub fn claim(&mut self, path: &str, claimant: Claimant) -> bool {
         let uid = claimant.uid.clone();
-        self.paths.entry(path.to_owned()).or_default().insert(uid.clone(), claimant);
+        let claimants = self.paths.entry(path.to_owned()).or_default();
+        claimants.retain(|other| other.uid != uid);
+        claimants.reserve_exact(1);
+        claimants.push(claimant);
+        let paths = self.claimed.entry(uid.clone()).or_default();
+        if !paths.iter().any(|claimed| claimed == path) {
+            paths.reserve_exact(1);
+            paths.push(path.to_owned());
+        }
         self.owner(path).is_some_and(|owner| owner.uid == uid)
     }
 
     /// The path's owner; `None` for a path nobody claims.
     #[must_use]
     pub fn owner(&self, path: &str) -> Option<&Claimant> {
-        self.paths.get(path)?.values().min_by(|a, b| a.rank().cmp(&b.rank()))
+        self.paths.get(path)?.iter().min_by(|a, b| a.rank().cmp(&b.rank()))
     }
 
     /// The claimants of a path that do not own it, next owner first.
     #[must_use]
     pub fn waiters(&self, path: &str) -> Vec<&Claimant> {
-        let mut claimants: Vec<&Claimant> = self.paths.get(path).into_iter().flat_map(BTreeMap::values).collect();
+        let mut claimants: Vec<&Claimant> = self.paths.get(path).into_iter().flatten().collect();
         claimants.sort_by(|a, b| a.rank().cmp(&b.rank()));
         claimants.into_iter().skip(1).collect()
     }
@@ -60,9 +70,15 @@ impl RouteIndex {
     pub fn release_path(&mut self, path: &str, uid: &str) -> Option<Claimant> {
         let owned = self.owner(path).is_some_and(|owner| owner.uid == uid);
         let claimants = self.paths.get_mut(path)?;
-        claimants.remove(uid);
+        claimants.retain(|other| other.uid != uid);
         if claimants.is_empty() {
             self.paths.remove(path);
+        }
+        if let Some(paths) = self.claimed.get_mut(uid) {
+            paths.retain(|claimed| claimed != path);
+            if paths.is_empty() {
+                self.claimed.remove(uid);
+            }
         }
         if owned { self.owner(path).cloned() } else { None }
     }
@@ -82,7 +98,7 @@ impl RouteIndex {
     /// The paths that a Site claims, sorted.
     #[must_use]
     pub fn claims(&self, uid: &str) -> Vec<String> {
-        self.paths.iter().filter(|(_, all)| all.contains_key(uid)).map(|(path, _)| path.clone()).collect()
+        self.claimed.get(uid).cloned().unwrap_or_default()
     }
 }
 

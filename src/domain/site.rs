@@ -242,8 +242,8 @@ pub struct SiteStatus {
     /// `Ready`, and `RouteConflict`, `Degraded`, `VolumeLabelled` when they say something.
     #[serde(default, deserialize_with = "readable", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What has been rendered and written; absent until the first pass has ended well. Shared, because the
-    /// operator's memory of a Site holds the same record.
+    /// What has been rendered and written; absent until the first pass has ended well.
+    // Shared: the operator's memory of a Site holds the same record.
     #[serde(default, deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub handled: Option<Arc<Handled>>,
 }

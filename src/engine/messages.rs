@@ -96,8 +96,8 @@ pub enum ObjectMessage<R: Reconciler> {
     Broken(Broken),
     /// The object is gone.
     Gone,
-    /// Something around it changed.
-    Fact(R::Fact),
+    /// Something around it changed. Boxed: each actor has room for a few messages of the largest kind.
+    Fact(Box<R::Fact>),
     /// The gate has opened: lists are complete and this replica leads.
     Opened,
     /// Leadership has ended: the pass in flight is stopped.

@@ -196,7 +196,7 @@ impl<R: Reconciler> ObjectState<R> {
             }
             ObjectMessage::Fact(fact) => {
                 self.received += 1;
-                if self.fold(fact) {
+                if self.fold(*fact) {
                     self.fruitless = 0;
                     self.look(myself);
                 }

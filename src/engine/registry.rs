@@ -117,12 +117,12 @@ impl<R: Reconciler> Actor for Registry<R> {
             RegistryMessage::Watched(event) => state.watched(&myself, event).await,
             RegistryMessage::Source(SourceEvent::Fact { key, fact, spawn }) => {
                 if spawn || state.entries.contains_key(&key) {
-                    state.tell(&myself, &key, ObjectMessage::Fact(fact)).await;
+                    state.tell(&myself, &key, ObjectMessage::Fact(Box::new(fact))).await;
                 }
             }
             RegistryMessage::Source(SourceEvent::Everyone(fact)) => {
                 for key in state.keys() {
-                    state.tell(&myself, &key, ObjectMessage::Fact(fact.clone())).await;
+                    state.tell(&myself, &key, ObjectMessage::Fact(Box::new(fact.clone()))).await;
                 }
             }
             RegistryMessage::Source(SourceEvent::Synced) => state.synced(&myself).await,

@@ -3,8 +3,8 @@
 //! A fixed number of permits is granted to queued keys by class, weighted 16:8:4:2:1 and first come first
 //! served inside a class. A key stands in the queue at most once and never holds two permits. While a class
 //! has keys it gets at least one of any 31 grants, so a queued key runs within a bounded number of grants.
-//! A bulk run holds a quarter of the permits at most: with all of them it would wait for the API server alone, and
-//! every call of a person's change would stand in that line.
+//! A bulk run holds one permit in sixteen at most: the API server is busy with two or three passes, and with more
+//! of them every call of a person's change would stand in a line there.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -140,7 +140,7 @@ impl SlotQueue {
 
     /// Permits that a bulk run may hold.
     const fn bulk_limit(&self) -> usize {
-        self.limit.div_ceil(4)
+        self.limit.div_ceil(16)
     }
 
     /// Grants one permit, if one is free and a key can take it.
@@ -243,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bulk_run_leaves_three_quarters_of_the_permits() {
+    fn a_bulk_run_holds_one_permit_in_sixteen() {
         let now = Instant::now();
-        for (limit, most) in [(1, 1), (4, 1), (5, 2), (32, 8)] {
+        for (limit, most) in [(1, 1), (5, 1), (16, 1), (32, 2)] {
             let mut queue = SlotQueue::new(limit);
             for number in 0..50 {
                 queue.push(&key(number), Class::Bulk, now);

@@ -1,8 +1,8 @@
 //! M9: how long a person waits for a new Site while all others are upgraded, against an idle platform.
 //!
 //! An open loop creates a Site at a fixed pace: first with nothing else to do, then while a bulk upgrade is worked
-//! on (upgrade request and `work-class: bulk` on every Site, as the Hub writes them). A Site counts as there when
-//! its objects exist and its status says Ready.
+//! on: upgrade request and `work-class: bulk` are written on every Site, at a steady pace, as a run of the Hub does.
+//! A Site counts as there when its objects exist and its status says Ready.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,12 +15,14 @@ use super::{PATIENCE, Session, number, seconds};
 use crate::ground::{Ground, Parts};
 use crate::observer::{Goal, Observer, Progress};
 use crate::operator::Operator;
-use crate::population::{PREPARING, SITES, create, name, send_all, site};
+use crate::population::{SITES, create, name, site};
 use crate::rows::{Run, Weather, rounded};
 use crate::server::Prepared;
 
 /// Time between two new Sites.
 const PACE: Duration = Duration::from_millis(250);
+/// Upgrade requests written a second. With no pace at all their own cost to the server would be what is measured.
+const REQUESTS: u32 = 50;
 /// New Sites on the idle platform.
 const IDLE: usize = 40;
 /// The run of the upgrade.
@@ -53,9 +55,21 @@ pub async fn round(session: &mut Session, round: usize, parts: Parts) -> Result<
         "sites.ecmwf.int/work-class": format!("bulk/{REQUEST}"),
     });
     let patch = json!({"metadata": {"annotations": annotations}});
-    let patches = names.iter().map(|site| Prepared::merge(format!("{SITES}/{site}"), &patch)).collect();
+    let patches: Vec<Prepared> = names.iter().map(|site| Prepared::merge(format!("{SITES}/{site}"), &patch)).collect();
     let admin = ground.admin.clone();
-    let patching = tokio::spawn(async move { send_all(&admin, patches, PREPARING).await });
+    let patching = tokio::spawn(async move {
+        let mut pace = tokio::time::interval(Duration::from_secs(1) / REQUESTS);
+        let mut sending = tokio::task::JoinSet::new();
+        for patch in patches {
+            pace.tick().await;
+            let admin = admin.clone();
+            sending.spawn(async move { admin.send(&patch).await });
+        }
+        while let Some(answer) = sending.join_next().await {
+            answer??;
+        }
+        anyhow::Ok(())
+    });
     let mut probes = Probes::new(&ground, "busy");
     probes.open = names.iter().cloned().collect();
     probes.follow(&mut observer, |probes| probes.open.is_empty()).await?;
