@@ -98,7 +98,9 @@ impl RouteIndex {
     /// The paths that a Site claims, sorted.
     #[must_use]
     pub fn claims(&self, uid: &str) -> Vec<String> {
-        self.claimed.get(uid).cloned().unwrap_or_default()
+        let mut paths = self.claimed.get(uid).cloned().unwrap_or_default();
+        paths.sort();
+        paths
     }
 }
 

@@ -6,9 +6,9 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`source`] | the source's Site API: listing, downloads with retry and resume |
-//! | [`plan`] | what to do about each file. Pure |
-//! | [`record`] | what was written, in the site's state |
+//! | `source` | the source's Site API: listing, downloads with retry and resume |
+//! | `plan` | what to do about each file. Pure |
+//! | `record` | what was written, in the site's state |
 
 mod plan;
 mod record;
