@@ -10,11 +10,6 @@ use sites::operator::role::OperatorArgs;
 use sites::telemetry::logging;
 use sites::{domain, hub, operator, runtime, settings};
 
-/// Reconciling is mostly small, short-lived texts and maps: a quarter of its instructions were in the C library's
-/// allocator.
-// #[global_allocator]
-// static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Websites as a service on Kubernetes.
 #[derive(Parser)]
 #[command(name = "sites", version, about)]
