@@ -1,9 +1,8 @@
-//! The platform's own parts as pods of a real node: the operator, and the Hub once the binary has one. The chart does
-//! this for users; here it is as little as the demo needs.
+//! The platform's own parts as pods of a real node: the operator and the Hub. The chart does this for users; here
+//! it is as little as the demo needs.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -22,11 +21,7 @@ pub fn deploy(kubectl: &Kubectl, sites: &Path, settings: &Path) -> Result<()> {
         "data": {"settings.yaml": text},
     });
     kubectl.apply(&config.to_string())?;
-    let mut parts = vec![("platform.yaml", "sites-operator")];
-    let hub = Command::new(sites).args(["hub", "--help"]).output().is_ok_and(|out| out.status.success());
-    if hub {
-        parts.push(("hub.yaml", "sites-hub"));
-    }
+    let parts = [("platform.yaml", "sites-operator"), ("hub.yaml", "sites-hub")];
     let manifests = paths::cluster_sources().join("manifests");
     for (file, _) in &parts {
         kubectl.apply(&fs::read_to_string(manifests.join(file))?)?;
