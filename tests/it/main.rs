@@ -65,6 +65,7 @@ mod process_ends;
 mod proxy_selftest;
 mod real_node;
 mod real_site;
+mod real_site_login;
 mod render_nginx;
 mod runtime_admin;
 mod runtime_api;

@@ -77,7 +77,7 @@ async fn what_is_missing_is_named() {
     for (name, value) in [("SITE_CONTENT_DIR", "/nonexistent"), ("SITE_QUOTA_GI", "")] {
         let start = Start { env: &[(name, value)], ..Start::default() };
         let output = command("init", volume.0.path(), 1, &start).output().await.unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
+        let error = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(!output.status.success() && error.contains(name), "{name}: {error}");
     }
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::site::{PREFIX, RunningSite, Start, command};
+use crate::support::site::{DATA, PREFIX, RunningSite, Start, command};
 
 /// The copy of a site.
 struct Copy {
@@ -21,12 +21,12 @@ struct Copy {
 impl Copy {
     fn of(port: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("data")).unwrap();
+        std::fs::create_dir_all(folder.path().join(DATA)).unwrap();
         Self { folder, source: format!("http://127.0.0.1:{port}{PREFIX}") }
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.folder.path().join("data").join(path)
+        self.folder.path().join(DATA).join(path)
     }
 
     fn text(&self, path: &str) -> String {

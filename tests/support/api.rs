@@ -34,6 +34,7 @@ static KINDS: &[Kind] = &[
     kind("Node", "/api/v1", "nodes", false),
     kind("ServiceAccount", "/api/v1", "serviceaccounts", true),
     kind("StatefulSet", "/apis/apps/v1", "statefulsets", true),
+    kind("Deployment", "/apis/apps/v1", "deployments", true),
     kind("ControllerRevision", "/apis/apps/v1", "controllerrevisions", true),
     kind("Ingress", "/apis/networking.k8s.io/v1", "ingresses", true),
     kind("NetworkPolicy", "/apis/networking.k8s.io/v1", "networkpolicies", true),

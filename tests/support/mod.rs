@@ -9,6 +9,7 @@
 //! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
 //! | [`operator`] | one running `sites operator` |
 //! | [`tenant`] | the same ground for the example operator |
+//! | [`visitor`] | a person at a browser, and the Hub that they come back through |
 //! | [`proxy`] | faults between an operator and the API server |
 //! | [`audit`] | who asked the API server for what |
 //! | [`api`] | objects as JSON |
@@ -41,6 +42,7 @@ pub mod redis;
 pub mod site;
 pub mod stillness;
 pub mod tenant;
+pub mod visitor;
 pub mod wait;
 pub mod world;
 

@@ -25,10 +25,11 @@ async fn a_start_that_fails_names_the_variable() {
         std::fs::create_dir_all(folder.path().join(DATA)).unwrap();
         let start = Start { env: &[(name, value)], ..Start::default() };
         let mut command = command("api", folder.path(), 1, &start);
-        let running = command.stdout(Stdio::null()).kill_on_drop(true).output();
+        let running = command.kill_on_drop(true).output();
         let output = tokio::time::timeout(Duration::from_secs(60), running).await;
         let output = output.unwrap_or_else(|_| panic!("it starts with {name}={value}")).unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
+        // Before its log begins it says so on standard error, afterwards in the log.
+        let error = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(!output.status.success() && error.contains(name), "{name}: {error}");
     }
 }
