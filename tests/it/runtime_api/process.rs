@@ -1,6 +1,5 @@
 //! The process: what it needs to start, how it stops, what it survives.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
