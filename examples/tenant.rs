@@ -139,7 +139,7 @@ async fn operate(configuration: &Configuration) -> anyhow::Result<()> {
         grace: Duration::from_secs(20),
         engine: configuration.engine.clone(),
     };
-    let feeds = Feeds { objects, related: Vec::new(), optional: Vec::new() };
+    let feeds = Feeds { objects, related: Vec::new() };
     let resource = Plain::new(Namespaces { requeue_after: configuration.requeue_after }, around);
     run(connected, Arc::new(resource), feeds, options, std::future::pending(), |_| {}).await?;
     Ok(())

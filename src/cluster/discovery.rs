@@ -34,6 +34,24 @@ impl Cluster {
     }
 }
 
+/// Pause after a question that got no answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether `kind` is served, asking until there is an answer. A kind that nobody may ask for counts as absent.
+pub async fn is_served(cluster: &Cluster, kind: &Kind) -> bool {
+    let mut said = false;
+    loop {
+        match cluster.serves(kind).await {
+            Ok(served) => return served,
+            Err(CallError::Forbidden { .. }) => return false,
+            Err(error) if said => tracing::debug!(%kind, %error, "discovery failed"),
+            Err(error) => tracing::warn!(%kind, %error, "discovery failed, asking again"),
+        }
+        said = true;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 /// Returns once `kind` is served, asking every `period`. One warning says that it is absent.
 pub async fn wait_served(cluster: &Cluster, kind: &Kind, period: Duration) {
     let mut said = false;

@@ -24,7 +24,7 @@ mod watch;
 
 pub use calls::{Precondition, Propagation};
 pub use connect::{Cluster, ClusterOptions, ConnectError};
-pub use discovery::wait_served;
+pub use discovery::{is_served, wait_served};
 pub use error::{Call, CallError};
 pub use events::{EventKind, Events, Regarding};
 pub use kind::{ApiObject, Kind};

@@ -29,10 +29,9 @@ const DRAIN_POLL: Duration = Duration::from_millis(20);
 pub struct Feeds<R: Reconciler> {
     /// The resource itself.
     pub objects: BoxStream<'static, WatchEvent<R::Object>>,
-    /// Everything around it, mapped to keys. No work is done before each has sent `Synced` once.
+    /// Everything around it, mapped to keys. No work is done before each has sent `Synced` once; a source of a kind that
+    /// is absent from the cluster sends it at once.
     pub related: Vec<BoxStream<'static, SourceEvent<R::Fact>>>,
-    /// Related kinds that may be absent from the cluster: their first list is not waited for.
-    pub optional: Vec<BoxStream<'static, SourceEvent<R::Fact>>>,
 }
 
 /// A running engine.
@@ -52,10 +51,6 @@ impl<R: Reconciler> Engine<R> {
         pump(&mut pumps, &registry, feeds.objects, RegistryMessage::Watched);
         for source in feeds.related {
             pump(&mut pumps, &registry, first_synced(source), RegistryMessage::Source);
-        }
-        for source in feeds.optional {
-            let facts = source.filter(|event| futures::future::ready(!matches!(event, SourceEvent::Synced)));
-            pump(&mut pumps, &registry, facts.boxed(), RegistryMessage::Source);
         }
         pumps.spawn(follow_leadership(context.clone(), registry.clone()));
         let period = context.options.resync_period;

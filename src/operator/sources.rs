@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::facts::{ChildFact, ClaimFact, Fact, StatefulSetFact, WatchedKind};
 use super::objects::{api_kind, every_policy_kind};
 use super::volumes::{VolumeFact, VolumeIndex};
-use crate::cluster::{Cluster, Kind, WatchEvent, WatchSpec, wait_served, watch, watch_metadata};
+use crate::cluster::{Cluster, Kind, WatchEvent, WatchSpec, is_served, wait_served, watch, watch_metadata};
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::pod_health::PodFact;
@@ -49,15 +49,14 @@ pub fn feeds(
     for kind in [ChildKind::Secret, ChildKind::ConfigMap, ChildKind::Service] {
         related.push(children(cluster, spec.clone(), kind));
     }
-    let mut optional = Vec::new();
     for (kind, needed) in route_kinds(settings) {
         if needed {
             related.push(children(cluster, spec.clone(), kind));
         } else {
-            optional.push(when_served(cluster, spec.clone(), kind));
+            related.push(where_served(cluster, spec.clone(), kind));
         }
     }
-    Feeds { objects: watch::<Site>(cluster, of_sites, prune_site).boxed(), related, optional }
+    Feeds { objects: watch::<Site>(cluster, of_sites, prune_site).boxed(), related }
 }
 
 /// The kinds of both routing modes, and whether the present mode needs each.
@@ -108,16 +107,22 @@ fn children(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
     })
 }
 
-/// A kind that may be absent: looked for at start and every few minutes, watched once it is served.
-fn when_served(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
+/// A kind that may be absent. Where it is served its first list is waited for like any other: a route of the mode that
+/// is off must not be taken for gone. Where it is absent it is looked for every few minutes.
+fn where_served(cluster: &Cluster, spec: WatchSpec, kind: ChildKind) -> Source {
     let cluster = cluster.clone();
-    stream::once(async move {
+    let source = async move {
         let api: Kind = api_kind(&kind);
-        wait_served(&cluster, &api, DISCOVERY_PERIOD).await;
-        children(&cluster, spec, kind)
-    })
-    .flatten()
-    .boxed()
+        if is_served(&cluster, &api).await {
+            return children(&cluster, spec, kind);
+        }
+        let later = stream::once(async move {
+            wait_served(&cluster, &api, DISCOVERY_PERIOD).await;
+            children(&cluster, spec, kind)
+        });
+        stream::iter([SourceEvent::Synced]).chain(later.flatten()).boxed()
+    };
+    stream::once(source).flatten().boxed()
 }
 
 fn claims(cluster: &Cluster, spec: WatchSpec) -> Source {

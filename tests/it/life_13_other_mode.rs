@@ -137,6 +137,40 @@ async fn life_13_a_deletion_that_conflicts_is_not_taken_for_done() {
     world.end().await;
 }
 
+/// The routes of the mode that is off are among the first lists: one whose list is late is not taken for gone.
+#[tokio::test]
+async fn life_13_a_late_list_of_the_old_routes_moves_nobody() {
+    let lab = Lab::get().await;
+    let world = World::on(lab, "life-13-late").await;
+    let operator = start(&world, Value::Null).await;
+    world.site("a", json!({"configuration": {"enabled": false}})).await;
+    world.wait_ready("a").await;
+    operator.stop().await;
+    let proxy = FaultProxy::start(lab).await;
+    let late = proxy.fault(Match::first_list("ingresses"), Act::Hold, Times::Always);
+    let kubeconfig = Some(proxy.kubeconfig(&world).await);
+    let late_start = Start { kubeconfig, settings: gateway(), do_not_wait: true, ..Start::default() };
+    let operator = world.start_operator_with(late_start).await;
+    eventually("every other list has come", SOON, || async {
+        let kinds = ["sites", "pods", "secrets", "configmaps", "services", "statefulsets", "httproutes"];
+        let came = kinds.iter().all(|kind| proxy.seen("watch|list", kind).iter().any(|one| one.code == Some(200)));
+        came && proxy.hits(late) >= 1 && operator.request("/healthz").await.is_ok()
+    })
+    .await;
+    eventually("it leads and knows the Site", SOON, || async {
+        let sites = operator.get("/debug/sites").await;
+        operator.metric("leader", &[]).await > 0.5 && !sites["objects"].as_array().unwrap().is_empty()
+    })
+    .await;
+    assert_eq!(operator.request("/readyz").await.unwrap().0, 503);
+    proxy.lift(late);
+    operator.wait_ready().await;
+    world.settled(&operator, "a").await;
+    assert_eq!(routes(&world, "a").await, INGRESS, "a mode alone changes nothing");
+    operator.stop().await;
+    world.end().await;
+}
+
 #[tokio::test]
 async fn life_13_a_failed_deletion_is_retried_and_stops_nobody() {
     let lab = Lab::get().await;
