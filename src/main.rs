@@ -8,11 +8,6 @@ use clap::{Parser, Subcommand};
 use sites::operator::role::OperatorArgs;
 use sites::{domain, operator, settings};
 
-/// Reconciling is mostly small, short-lived texts and maps: a quarter of its instructions were in the C library's
-/// allocator.
-// #[global_allocator]
-// static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Websites as a service on Kubernetes.
 #[derive(Parser)]
 #[command(name = "sites", version, about)]
