@@ -34,6 +34,8 @@ pub enum RegistryMessage<R: Reconciler> {
         /// Of which object.
         key: ObjectKey,
     },
+    /// A permit of a bulk run has rested after its pass.
+    Rested,
     /// An actor has neither object nor facts, after so many messages of the registry.
     Forgettable {
         /// Of which object.

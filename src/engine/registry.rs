@@ -135,7 +135,13 @@ impl<R: Reconciler> Actor for Registry<R> {
                 state.measure();
             }
             RegistryMessage::Returned { key } => {
-                state.queue.release(&key);
+                if let Some(rest) = state.queue.release(&key, Instant::now()) {
+                    myself.send_after(rest, || RegistryMessage::Rested);
+                }
+                state.grant(&myself).await;
+            }
+            RegistryMessage::Rested => {
+                state.queue.rested();
                 state.grant(&myself).await;
             }
             RegistryMessage::Forgettable { key, received } => state.farewell(&key, received),
@@ -409,7 +415,7 @@ impl<R: Reconciler> RegistryState<R> {
 
     async fn grant(&mut self, myself: &Myself<R>) {
         while self.context.open() && !self.drained {
-            let Some(grant) = self.queue.grant() else { break };
+            let Some(grant) = self.queue.grant(Instant::now()) else { break };
             let permit = Permit::new(grant.key.clone(), myself.clone());
             if self.entries.get(&grant.key).is_some_and(|entry| entry.actor.is_some()) {
                 let message = ObjectMessage::Granted { permit, class: grant.class, since: grant.since };

@@ -3,13 +3,17 @@
 //! A fixed number of permits is granted to queued keys by class, weighted 16:8:4:2:1 and first come first
 //! served inside a class. A key stands in the queue at most once and never holds two permits. While a class
 //! has keys it gets at least one of any 31 grants, so a queued key runs within a bounded number of grants.
-//! A bulk run holds one permit in sixteen at most: the API server is busy with two or three passes, and with more
-//! of them every call of a person's change would stand in a line there.
+//! A bulk run holds one permit in sixteen at most, and rests as long as each of its passes took: the API server is
+//! busy with two or three passes, and with more of them every call of a person's change would stand in a line there.
+//! The slower the server, the longer the rest.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::key::ObjectKey;
+
+/// A pass that hung says nothing about how busy the server is.
+const LONGEST_REST: Duration = Duration::from_secs(5);
 
 /// Why a key wants a permit, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,9 +86,9 @@ struct Place {
 #[derive(Debug)]
 pub struct SlotQueue {
     limit: usize,
-    /// Who holds a permit, and as what.
-    running: HashMap<ObjectKey, Class>,
-    /// Permits of [`Class::Bulk`] that are out.
+    /// Who holds a permit, as what and since when.
+    running: HashMap<ObjectKey, (Class, Instant)>,
+    /// Permits of [`Class::Bulk`] that are out or rest.
     bulk: usize,
     queued: HashMap<ObjectKey, Place>,
     lanes: [VecDeque<(ObjectKey, u64)>; 5],
@@ -131,11 +135,16 @@ impl SlotQueue {
         self.running.contains_key(key)
     }
 
-    /// Gives a permit back.
-    pub fn release(&mut self, key: &ObjectKey) {
-        if self.running.remove(key) == Some(Class::Bulk) {
-            self.bulk -= 1;
-        }
+    /// Gives a permit back. The permit of a bulk run is free for everybody else at once; [`Self::rested`] is due
+    /// after the time that comes back, and until then it is none of the run's.
+    pub fn release(&mut self, key: &ObjectKey, now: Instant) -> Option<Duration> {
+        let (class, since) = self.running.remove(key)?;
+        (class == Class::Bulk).then(|| now.saturating_duration_since(since).min(LONGEST_REST))
+    }
+
+    /// A permit of a bulk run has rested.
+    pub fn rested(&mut self) {
+        self.bulk = self.bulk.saturating_sub(1);
     }
 
     /// Permits that a bulk run may hold.
@@ -144,7 +153,7 @@ impl SlotQueue {
     }
 
     /// Grants one permit, if one is free and a key can take it.
-    pub fn grant(&mut self) -> Option<Grant> {
+    pub fn grant(&mut self, now: Instant) -> Option<Grant> {
         if self.running.len() >= self.limit {
             return None;
         }
@@ -170,7 +179,7 @@ impl SlotQueue {
         self.credit[class.index()] -= total;
         let (key, _) = self.lanes[class.index()].pop_front()?;
         let place = self.queued.remove(&key)?;
-        self.running.insert(key.clone(), class);
+        self.running.insert(key.clone(), (class, now));
         if class == Class::Bulk {
             self.bulk += 1;
         }
@@ -225,6 +234,13 @@ mod tests {
 
     use super::*;
 
+    /// A permit comes back and has rested.
+    fn give_back(queue: &mut SlotQueue, key: &ObjectKey, now: Instant) {
+        if queue.release(key, now).is_some() {
+            queue.rested();
+        }
+    }
+
     fn key(number: u8) -> ObjectKey {
         ObjectKey::new("ns", &format!("site-{number}"))
     }
@@ -236,28 +252,37 @@ mod tests {
         for number in 0..50 {
             queue.push(&key(number), Class::Bulk, now);
         }
-        let first = queue.grant().unwrap();
+        let first = queue.grant(now).unwrap();
         queue.push(&key(99), Class::Change, now);
-        queue.release(&first.key);
-        assert_eq!(queue.grant().unwrap().key, key(99));
+        give_back(&mut queue, &first.key, now);
+        assert_eq!(queue.grant(now).unwrap().key, key(99));
     }
 
     #[test]
-    fn a_bulk_run_holds_one_permit_in_sixteen() {
+    fn a_bulk_run_holds_one_permit_in_sixteen_and_rests_as_long_as_it_worked() {
         let now = Instant::now();
         for (limit, most) in [(1, 1), (5, 1), (16, 1), (32, 2)] {
             let mut queue = SlotQueue::new(limit);
             for number in 0..50 {
                 queue.push(&key(number), Class::Bulk, now);
             }
-            let granted: Vec<Grant> = std::iter::from_fn(|| queue.grant()).collect();
+            let granted: Vec<Grant> = std::iter::from_fn(|| queue.grant(now)).collect();
             assert_eq!(granted.len(), most, "of {limit}");
             queue.push(&key(99), Class::Change, now);
             if limit > 1 {
-                assert_eq!(queue.grant().unwrap().key, key(99));
+                assert_eq!(queue.grant(now).unwrap().key, key(99));
             }
-            queue.release(&granted[0].key);
-            assert_eq!(queue.grant().unwrap().class, if limit > 1 { Class::Bulk } else { Class::Change });
+            let later = now + Duration::from_millis(40);
+            assert_eq!(queue.release(&granted[0].key, later), Some(Duration::from_millis(40)), "as long as it worked");
+            queue.push(&key(100), Class::Fact, now);
+            let next = queue.grant(later).unwrap();
+            assert_ne!(next.class, Class::Bulk, "the run rests, others do not");
+            assert_eq!(queue.release(&next.key, later), None);
+            while let Some(other) = queue.grant(later) {
+                assert_eq!(queue.release(&other.key, later), None);
+            }
+            queue.rested();
+            assert_eq!(queue.grant(later).unwrap().class, Class::Bulk);
         }
     }
 
@@ -273,9 +298,9 @@ mod tests {
         }
         let mut counts = [0; 5];
         for _ in 0..31 {
-            let grant = queue.grant().unwrap();
+            let grant = queue.grant(now).unwrap();
             counts[grant.class.index()] += 1;
-            queue.release(&grant.key);
+            give_back(&mut queue, &grant.key, now);
         }
         assert_eq!(counts, [16, 8, 4, 2, 1]);
     }
@@ -285,13 +310,13 @@ mod tests {
         let now = Instant::now();
         let mut queue = SlotQueue::new(2);
         queue.push(&key(1), Class::Change, now);
-        queue.grant().unwrap();
+        queue.grant(now).unwrap();
         queue.push(&key(1), Class::Change, now);
         queue.push(&key(2), Class::Change, now);
-        assert_eq!(queue.grant().unwrap().key, key(2));
-        assert_eq!(queue.grant(), None);
-        queue.release(&key(1));
-        assert_eq!(queue.grant().unwrap().key, key(1));
+        assert_eq!(queue.grant(now).unwrap().key, key(2));
+        assert_eq!(queue.grant(now), None);
+        give_back(&mut queue, &key(1), now);
+        assert_eq!(queue.grant(now).unwrap().key, key(1));
     }
 
     #[derive(Clone, Debug)]
@@ -329,7 +354,7 @@ mod tests {
                         wanted.remove(&key(number));
                     }
                     Step::Grant => {
-                        if let Some(grant) = queue.grant() {
+                        if let Some(grant) = queue.grant(now) {
                             prop_assert!(!running.contains(&grant.key));
                             prop_assert!(wanted.remove(&grant.key));
                             running.push(grant.key);
@@ -341,7 +366,7 @@ mod tests {
                     }
                     Step::Release(index) => {
                         if index < running.len() {
-                            queue.release(&running.remove(index));
+                            give_back(&mut queue, &running.remove(index), now);
                         }
                     }
                 }
@@ -363,8 +388,8 @@ mod tests {
             // New urgent work keeps arriving, one key a grant.
             for number in 0..31 * (classes.len() + 1) {
                 queue.push(&ObjectKey::new("ns", &format!("late-{number}")), Class::Change, now);
-                let grant = queue.grant().unwrap();
-                queue.release(&grant.key);
+                let grant = queue.grant(now).unwrap();
+                give_back(&mut queue, &grant.key, now);
                 left.remove(&grant.key);
             }
             prop_assert!(left.is_empty(), "still waiting: {:?}", left);
