@@ -3,10 +3,15 @@
 //! Owns everything that answers HTTP for the platform: the API, the login, the pages. It reads and writes Sites
 //! through the API server only; what follows from a Site is the operator's work.
 
+mod api;
+mod auth;
+pub mod caller;
 pub mod catalog;
+pub mod error;
 pub mod etag;
 pub mod forms;
 mod pages;
 pub mod role;
 mod router;
 mod shell;
+mod state;

@@ -1,19 +1,30 @@
-//! `sites hub`: binds the port, answers until it is told to stop.
+//! `sites hub`: puts the parts together, answers until it is told to stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
+use super::auth::Auth;
+use super::catalog::Catalog;
 use super::router;
+use super::state::Hub;
+use crate::cache::Cache;
+use crate::engine::connect;
 use crate::settings::Settings;
 use crate::settings::types::LogFormat;
 use crate::telemetry::logging::{self, LogOptions};
 
+const NAME: &str = "sites-hub";
+/// Longest time a single API call may take: a person waits for it.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most API calls a second.
+const CALLS_PER_SECOND: u32 = 500;
 /// Time that requests in flight get to finish on stop.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -23,6 +34,9 @@ pub struct HubArgs {
     /// The platform's settings.
     #[arg(long, env = "SITES_CONFIG", default_value = "/etc/sites/config.yaml")]
     config: PathBuf,
+    /// Namespace of the platform and its Sites. Default: that of the credentials.
+    #[arg(long, env = "NAMESPACE")]
+    namespace: Option<String>,
 }
 
 /// Runs the Hub until SIGTERM or SIGINT.
@@ -34,6 +48,28 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         level: hub.log_level.clone(),
         dependency_level: hub.dependency_log_level.clone(),
     })?;
+    let agent = format!("{NAME}/{}", env!("CARGO_PKG_VERSION"));
+    let connected = connect(&agent, CALL_TIMEOUT, CALLS_PER_SECOND).await?;
+    let cluster = connected.cluster;
+    // Every replica of the Hub writes: what must not happen twice has a lock of its own.
+    cluster.leadership().always();
+    let namespace = args.namespace.unwrap_or_else(|| cluster.namespace().to_owned());
+    let cache = settings.redis.as_ref().map_or_else(
+        || {
+            info!("redis.url is not set: bulk runs, reports, sign-out everywhere and cached copies are off");
+            Ok(Cache::none())
+        },
+        |redis| Cache::redis(redis.url.expose_secret()),
+    )?;
+    let (catalog, catalog_ended) = Catalog::start(&cluster, &namespace, &connected.metrics).await?;
+    let state = Hub {
+        auth: Auth::new(&settings),
+        settings: settings.clone(),
+        cluster,
+        namespace: namespace.into(),
+        catalog,
+        cache,
+    };
     let listener =
         TcpListener::bind(hub.address).await.with_context(|| format!("hub.address {} cannot be used", hub.address))?;
     info!(
@@ -45,7 +81,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (told, mut stop) = tokio::sync::watch::channel(());
-    let serving = axum::serve(listener, router::router(settings.clone())).with_graceful_shutdown(async move {
+    let serving = axum::serve(listener, router::router(state)).with_graceful_shutdown(async move {
         tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
         info!("stopping: requests in flight may finish");
         told.send_replace(());
@@ -59,6 +95,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         served = async { serving.await } => served?,
+        actor = catalog_ended => bail!("the {actor} actor has ended, the Hub cannot go on"),
         () = late => info!("requests that did not finish in time are cut"),
     }
     Ok(())

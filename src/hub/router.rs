@@ -7,19 +7,34 @@ use axum::extract::Request;
 use axum::routing::get;
 use tower::Layer;
 
-use super::{pages, shell};
+use super::state::Hub;
+use super::{api, auth, pages, shell};
 use crate::settings::Settings;
 
 /// Every route, in the shell of headers and limits that all answers share.
-pub fn router(settings: Arc<Settings>) -> Router {
-    let routes = Router::new()
+pub fn router(hub: Hub) -> Router {
+    let known = axum::middleware::from_fn_with_state(hub.clone(), auth::identify);
+    let api = Router::new()
+        .route("/hub/readyz", get(api::ready))
+        .nest("/hub/api/v2", api::v2())
+        .nest("/hub/api/v1", api::v1())
+        .layer(known)
+        .with_state(hub.clone());
+    finished(api.merge(pages(hub.settings)))
+}
+
+/// Routes that need nothing but the settings.
+fn pages(settings: Arc<Settings>) -> Router {
+    Router::new()
         .route("/hub/healthz", get(async || "ok\n"))
-        .route("/hub/readyz", get(async || "ok\n"))
         .route("/hub/static/hub.css", get(pages::style))
         .route("/hub/error/page/{code}/", get(pages::error::page))
         .route("/oauth2/callback", get(pages::callback::forward))
         .fallback(pages::error::not_found)
-        .with_state(settings);
+        .with_state(settings)
+}
+
+fn finished(routes: Router) -> Router {
     let routes = shell::around(routes);
     // Outside of the routing: a path without the slash at its end is the same route.
     Router::new()
@@ -38,7 +53,7 @@ mod tests {
 
     async fn ask(path: &str, accept: &str) -> (StatusCode, HeaderMap, String) {
         let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).unwrap();
-        let answer = router(Arc::new(minimal())).oneshot(request).await.unwrap();
+        let answer = finished(pages(Arc::new(minimal()))).oneshot(request).await.unwrap();
         let (head, body) = answer.into_parts();
         let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
         (head.status, head.headers, text)

@@ -1,0 +1,132 @@
+//! The actor that keeps the [`Index`] true to the watch of the Sites.
+//!
+//! Readers share the index and wait for nobody; only this actor writes it. Before the first list is complete the
+//! Hub is not ready.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use futures::StreamExt;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SpawnErr};
+use tracing::{info, warn};
+
+use super::index::Index;
+use crate::cluster::{Cluster, WatchEvent, WatchSpec, watch};
+use crate::domain::site::Site;
+use crate::telemetry::Metrics;
+
+/// Name of the actor in metrics.
+const ACTOR: &str = "catalog";
+
+/// The Sites, in memory; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    index: RwLock<Index>,
+    synced: AtomicBool,
+}
+
+impl Catalog {
+    /// Starts the actor and its watch. The future ends with the actor, by a panic too, and names it.
+    pub async fn start(
+        cluster: &Cluster,
+        namespace: &str,
+        metrics: &Metrics,
+    ) -> Result<(Self, impl Future<Output = &'static str> + use<>), SpawnErr> {
+        metrics.actors(ACTOR);
+        let catalog = Self::default();
+        let (keeper, ended) = Actor::spawn(None, Keeper, catalog.clone()).await?;
+        let spec = WatchSpec { ns: Some(namespace.to_owned()), ..WatchSpec::default() };
+        let mut events = watch::<Site>(cluster, spec, metrics.clone());
+        tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                if keeper.cast(CatalogMessage::Watched(Box::new(event))).is_err() {
+                    return;
+                }
+            }
+        });
+        let ended = async move {
+            // A panic is an end too.
+            let _ = ended.await;
+            ACTOR
+        };
+        Ok((catalog, ended))
+    }
+
+    /// The index as it is now. Do not hold it over an `await`.
+    #[must_use]
+    pub fn read(&self) -> RwLockReadGuard<'_, Index> {
+        self.0.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the first list is complete.
+    #[must_use]
+    pub fn synced(&self) -> bool {
+        self.0.synced.load(Ordering::Acquire)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Index)) {
+        change(&mut self.0.index.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Messages.
+#[derive(Debug)]
+pub enum CatalogMessage {
+    /// What the watch tells.
+    Watched(Box<WatchEvent<Site>>),
+}
+
+/// The actor's type.
+pub struct Keeper;
+
+/// The actor's memory.
+pub struct KeeperState {
+    catalog: Catalog,
+    /// Ids that the list under way has shown.
+    listed: HashSet<String>,
+}
+
+impl Actor for Keeper {
+    type Msg = CatalogMessage;
+    type State = KeeperState;
+    type Arguments = Catalog;
+
+    async fn pre_start(&self, _: ActorRef<CatalogMessage>, catalog: Catalog) -> Result<KeeperState, ActorProcessingErr> {
+        Ok(KeeperState { catalog, listed: HashSet::new() })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<CatalogMessage>,
+        CatalogMessage::Watched(event): CatalogMessage,
+        state: &mut KeeperState,
+    ) -> Result<(), ActorProcessingErr> {
+        match *event {
+            WatchEvent::Relist => state.listed.clear(),
+            WatchEvent::Seen { object, listed } => {
+                if listed {
+                    state.listed.insert(object.spec.id.clone());
+                }
+                state.catalog.change(|index| index.put(object));
+            }
+            // It was shown as it was; what cannot be read cannot be shown.
+            WatchEvent::Broken { name, error, .. } => {
+                warn!(site = name, error, "a Site cannot be decoded: it is left out of the list");
+                state.catalog.change(|index| index.remove(&name));
+            }
+            WatchEvent::Gone { name, .. } => state.catalog.change(|index| index.remove(&name)),
+            WatchEvent::Synced => {
+                let kept = std::mem::take(&mut state.listed);
+                state.catalog.change(|index| index.retain(|id| kept.contains(id)));
+                if !state.catalog.0.synced.swap(true, Ordering::AcqRel) {
+                    info!(sites = kept.len(), "the list of Sites is complete");
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! What all handlers share: one value, cheap to clone.
+//!
+//! Owns nothing itself; each part has its own module.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+
+use super::auth::Auth;
+use super::catalog::Catalog;
+use crate::cache::Cache;
+use crate::cluster::Cluster;
+use crate::settings::Settings;
+
+/// The Hub as handlers see it.
+#[derive(Clone, FromRef)]
+pub struct Hub {
+    /// The platform's settings.
+    pub settings: Arc<Settings>,
+    /// The way to the API server.
+    pub cluster: Cluster,
+    /// Namespace of the platform and its Sites.
+    pub namespace: Arc<str>,
+    /// The Sites, in memory.
+    pub catalog: Catalog,
+    /// Redis, or none.
+    pub cache: Cache,
+    /// Who is who.
+    pub auth: Auth,
+}
