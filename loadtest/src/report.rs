@@ -8,6 +8,9 @@ use crate::rows::{Row, rounded};
 /// What is stated about the way of measuring.
 const HOW: &str = include_str!("../how.md");
 
+/// What the figures leave open, and why.
+const REMAINS: &str = include_str!("../remains.md");
+
 /// One line of the verdict.
 struct Line {
     id: &'static str,
@@ -28,6 +31,7 @@ pub fn markdown(rows: &[Row]) -> String {
     for line in lines(rows) {
         text.push_str(&told(&line));
     }
+    let _ = write!(text, "\n{REMAINS}");
     text.push_str(&counts(rows));
     text.push_str(&sessions(rows));
     text
@@ -90,6 +94,17 @@ fn lines(rows: &[Row]) -> Vec<Line> {
             Some((2.0, 1.0)),
             "ms",
             figure("M1", "alone", "operator-32", "operator_cpu_ms_per_site"),
+        ),
+        line(
+            "M1b",
+            "the same / the server's own in the same run",
+            None,
+            "",
+            figure("M1", "alone", "operator-32", "operator_cpu_ms_per_site")
+                .into_iter()
+                .zip(figure("M1", "alone", "operator-32", "server_cpu_ms_per_site"))
+                .map(|(operator, server)| operator / server)
+                .collect(),
         ),
         line(
             "M1b",
@@ -207,7 +222,11 @@ fn sessions(rows: &[Row]) -> String {
             .filter(|row| row.metric == "M1")
             .filter_map(|row| Some(row.figures.get("content")?.to_string()))
             .collect();
-        let _ = write!(text, "Different contents that the M1 runs left on their servers: {}.\n\n", contents.len());
+        let _ = match contents.len() {
+            0 => Ok(()),
+            1 => write!(text, "All M1 runs left the same objects on their servers.\n\n"),
+            several => write!(text, "**The M1 runs left {several} different sets of objects.**\n\n"),
+        };
         text.push_str("| Id | Who | Server | Round | Sites | Figures | Load before, after | Busy % | Steal % |\n|---|---|---|---|---|---|---|---|---|\n");
         for row in here().filter(|row| !matches!(row.metric.as_str(), "about" | "M2" | "M5b" | "M5c")) {
             let figures: Vec<String> = row

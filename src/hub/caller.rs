@@ -40,7 +40,12 @@ impl Caller {
     /// Somebody who is known. `administers`: a member of the platform's administrators. `logged_in`: when they last
     /// gave their password, as the provider says.
     #[must_use]
-    pub const fn known(person: Person, administers: bool, credential: Credential, logged_in: Option<Timestamp>) -> Self {
+    pub const fn known(
+        person: Person,
+        administers: bool,
+        credential: Credential,
+        logged_in: Option<Timestamp>,
+    ) -> Self {
         Self { person: Some(person), administers, credential, logged_in }
     }
 

@@ -4,8 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRef;
-
 use super::auth::Auth;
 use super::catalog::Catalog;
 use crate::cache::Cache;
@@ -13,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::settings::Settings;
 
 /// The Hub as handlers see it.
-#[derive(Clone, FromRef)]
+#[derive(Clone, Debug)]
 pub struct Hub {
     /// The platform's settings.
     pub settings: Arc<Settings>,

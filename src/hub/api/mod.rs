@@ -21,7 +21,11 @@ pub fn v1() -> Router<Hub> {
 
 /// `GET /hub/readyz`: 503 until the list of Sites is complete.
 pub async fn ready(State(hub): State<Hub>) -> Result<&'static str, (StatusCode, &'static str)> {
-    if hub.catalog.synced() { Ok("ok\n") } else { Err((StatusCode::SERVICE_UNAVAILABLE, "the first list is not complete\n")) }
+    if hub.catalog.synced() {
+        Ok("ok\n")
+    } else {
+        Err((StatusCode::SERVICE_UNAVAILABLE, "the first list is not complete\n"))
+    }
 }
 
 async fn whoami(caller: Caller) -> Result<String, ApiError> {

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::index::Index;
 use crate::cluster::{Cluster, WatchEvent, WatchSpec, watch};
-use crate::domain::site::Site;
+use crate::domain::site::{Site, Tokens};
 use crate::telemetry::Metrics;
 
 /// Name of the actor in metrics.
@@ -40,7 +40,7 @@ impl Catalog {
         let catalog = Self::default();
         let (keeper, ended) = Actor::spawn(None, Keeper, catalog.clone()).await?;
         let spec = WatchSpec { ns: Some(namespace.to_owned()), ..WatchSpec::default() };
-        let mut events = watch::<Site>(cluster, spec, metrics.clone());
+        let mut events = watch::<Site>(cluster, spec, without_secrets);
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 if keeper.cast(CatalogMessage::Watched(Box::new(event))).is_err() {
@@ -73,6 +73,11 @@ impl Catalog {
     }
 }
 
+/// A list has no use for a master token, and what is not kept cannot leak.
+fn without_secrets(site: &mut Site) {
+    site.spec.configuration.tokens = Tokens::default();
+}
+
 /// Messages.
 #[derive(Debug)]
 pub enum CatalogMessage {
@@ -95,7 +100,11 @@ impl Actor for Keeper {
     type State = KeeperState;
     type Arguments = Catalog;
 
-    async fn pre_start(&self, _: ActorRef<CatalogMessage>, catalog: Catalog) -> Result<KeeperState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        _: ActorRef<CatalogMessage>,
+        catalog: Catalog,
+    ) -> Result<KeeperState, ActorProcessingErr> {
         Ok(KeeperState { catalog, listed: HashSet::new() })
     }
 
