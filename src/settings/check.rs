@@ -29,6 +29,7 @@ impl fmt::Display for Violation {
 pub fn violations(settings: &Settings) -> Vec<Violation> {
     let mut found = Vec::new();
     operator(settings, &mut found);
+    hub(settings, &mut found);
     kubernetes(settings, &mut found);
     routing(settings, &mut found);
     site(settings, &mut found);
@@ -44,9 +45,6 @@ fn expect(found: &mut Vec<Violation>, holds: bool, key: &str, message: &str) {
 
 fn operator(settings: &Settings, found: &mut Vec<Violation>) {
     let operator = &settings.operator;
-    let level = |level: &str| {
-        matches!(level.to_ascii_uppercase().as_str(), "TRACE" | "DEBUG" | "INFO" | "WARN" | "WARNING" | "ERROR" | "OFF")
-    };
     expect(
         found,
         operator.worker_limit >= 1,
@@ -88,8 +86,37 @@ fn operator(settings: &Settings, found: &mut Vec<Violation>) {
     for (key, value) in
         [("operator.dependency_log_level", &operator.dependency_log_level), ("operator.log_level", &operator.log_level)]
     {
-        expect(found, level(value), key, "must be TRACE, DEBUG, INFO, WARN, ERROR or OFF");
+        expect(found, log_level(value), key, "must be TRACE, DEBUG, INFO, WARN, ERROR or OFF");
     }
+}
+
+fn log_level(level: &str) -> bool {
+    matches!(level.to_ascii_uppercase().as_str(), "TRACE" | "DEBUG" | "INFO" | "WARN" | "WARNING" | "ERROR" | "OFF")
+}
+
+fn hub(settings: &Settings, found: &mut Vec<Violation>) {
+    let hub = &settings.hub;
+    for (key, value) in [("hub.dependency_log_level", &hub.dependency_log_level), ("hub.log_level", &hub.log_level)] {
+        expect(found, log_level(value), key, "must be TRACE, DEBUG, INFO, WARN, ERROR or OFF");
+    }
+    let session = hub.session_lifetime.get();
+    expect(
+        found,
+        (Duration::from_secs(1)..=Duration::from_secs(12 * 3600)).contains(&session),
+        "hub.session_lifetime",
+        "must be from 1s to 12h",
+    );
+    expect(found, hub.requests_per_second >= 1, "hub.requests_per_second", "must be 1 or more");
+    expect(found, !hub.request_timeout.get().is_zero(), "hub.request_timeout", "must be more than 0");
+    expect(found, hub.body_limit >= 1024, "hub.body_limit", "must be 1024 bytes or more");
+    let people = &hub.platform_administrators;
+    for (key, names) in
+        [("hub.platform_administrators.users", &people.users), ("hub.platform_administrators.groups", &people.groups)]
+    {
+        expect(found, !names.iter().any(String::is_empty), key, "must not have an empty name");
+    }
+    let audience = hub.audience.as_deref();
+    expect(found, audience.is_none_or(|audience| !audience.is_empty()), "hub.audience", "must not be empty");
 }
 
 fn kubernetes(settings: &Settings, found: &mut Vec<Violation>) {
@@ -183,6 +210,14 @@ fn access(settings: &Settings, found: &mut Vec<Violation>) {
         expect(
             found,
             url(value, &["https://", "http://"]),
+            key,
+            "must be an address that begins with https:// or http://",
+        );
+    }
+    for (key, value) in [("oidc.logout_url", &oidc.logout_url), ("oidc.introspection_url", &oidc.introspection_url)] {
+        expect(
+            found,
+            value.as_deref().is_none_or(|value| url(value, &["https://", "http://"])),
             key,
             "must be an address that begins with https:// or http://",
         );
@@ -298,6 +333,15 @@ mod tests {
             ("operator.calls_per_second", |all| all.operator.calls_per_second = 0),
             ("operator.log_level", |all| all.operator.log_level = "loud".to_owned()),
             ("operator.dependency_log_level", |all| all.operator.dependency_log_level = String::new()),
+            ("hub.log_level", |all| all.hub.log_level = "loud".to_owned()),
+            ("hub.session_lifetime", |all| all.hub.session_lifetime = Period::seconds(12 * 3600 + 1)),
+            ("hub.requests_per_second", |all| all.hub.requests_per_second = 0),
+            ("hub.request_timeout", |all| all.hub.request_timeout = Period::seconds(0)),
+            ("hub.body_limit", |all| all.hub.body_limit = 0),
+            ("hub.platform_administrators.groups", |all| {
+                all.hub.platform_administrators.groups.push(String::new());
+            }),
+            ("hub.audience", |all| all.hub.audience = Some(String::new())),
             ("kubernetes.storage_access_mode", |all| all.kubernetes.storage_access_mode = Some("RWX".to_owned())),
             ("kubernetes.old_claim_names[0]", |all| all.kubernetes.old_claim_names = vec!["{space}-{id}".to_owned()]),
             ("routing.host", |all| all.routing.host = Some("https://x".to_owned())),
@@ -320,6 +364,7 @@ mod tests {
             ("session.secret_key", |all| all.session.secret_key = SecretString::from(" \n")),
             ("oidc.issuer", |all| all.oidc.issuer = "id.example.org".to_owned()),
             ("oidc.jwks_url", |all| all.oidc.jwks_url = "https://".to_owned()),
+            ("oidc.logout_url", |all| all.oidc.logout_url = Some("/logout".to_owned())),
             ("oidc.scope", |all| all.oidc.scope = "email".to_owned()),
             ("redis.url", |all| all.redis = Some(Redis { url: SecretString::from("http://u:p@x") })),
             ("migration.source", |all| all.migration.enabled = true),

@@ -179,6 +179,34 @@ pub struct Hub {
     pub log_level: String,
     /// How log lines look. Default `json`.
     pub log_format: LogFormat,
+    /// Who administers the platform.
+    pub platform_administrators: People,
+    /// Audience of the access tokens of programs. Default: `oidc.client_id`.
+    pub audience: Option<String>,
+    /// Time until a browser has to log in again, at most 12 h. Default 12 h.
+    pub session_lifetime: Period,
+    /// How long a login counts as fresh: where Hub and sites share a host, a browser's session needs a fresh one for
+    /// master tokens, deletion and bulk actions. Default 15 min.
+    pub fresh_login: Period,
+    /// Most requests a second of one caller (a person, else an address); twice as many at once. Default 50.
+    pub requests_per_second: u32,
+    /// Longest time until an answer begins. Default 30 s.
+    pub request_timeout: Period,
+    /// Largest body of a request, in bytes. Default 1 MiB.
+    pub body_limit: usize,
+    /// Proxies in front of the Hub that each add the address they were asked from to `X-Forwarded-For`. Default 0:
+    /// that header is not believed, everybody behind a proxy is one address.
+    pub trusted_proxies: usize,
+}
+
+/// Exact names of people and groups.
+#[derive(Deserialize, JsonSchema, Clone, Debug, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct People {
+    /// User ids, e-mail addresses or user names.
+    pub users: Vec<String>,
+    /// Groups.
+    pub groups: Vec<String>,
 }
 
 impl Default for Hub {
@@ -188,6 +216,14 @@ impl Default for Hub {
             dependency_log_level: "INFO".to_owned(),
             log_level: "INFO".to_owned(),
             log_format: LogFormat::Json,
+            platform_administrators: People::default(),
+            audience: None,
+            session_lifetime: Period::seconds(12 * 3600),
+            fresh_login: Period::seconds(15 * 60),
+            requests_per_second: 50,
+            request_timeout: Period::seconds(30),
+            body_limit: 1 << 20,
+            trusted_proxies: 0,
         }
     }
 }
@@ -388,6 +424,13 @@ pub struct Oidc {
     /// Claim that carries the groups. Default `groups`.
     #[serde(default = "default_groups_claim")]
     pub groups_claim: String,
+    /// Where the Hub ends the provider's own session too. Default: what the provider publishes, if anything.
+    #[serde(default)]
+    pub logout_url: Option<String>,
+    /// Where the Hub asks about tokens that only the provider can read. Default: what the provider publishes, if
+    /// anything.
+    #[serde(default)]
+    pub introspection_url: Option<String>,
 }
 
 fn default_scope() -> String {

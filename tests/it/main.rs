@@ -39,6 +39,7 @@ mod fault_matrix;
 mod fuzz_judges;
 mod graceful_stop;
 mod hand_edits;
+mod hub_login;
 mod lab_selftest;
 mod leadership;
 mod life_01_objects_are_created_in_order;

@@ -9,6 +9,8 @@
 //! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
 //! | [`operator`] | one running `sites operator` |
 //! | [`tenant`] | the same ground for the example operator |
+//! | [`hub`] | one running `sites hub` |
+//! | [`openid`] | the real OpenID provider |
 //! | [`visitor`] | a person at a browser, and the Hub that they come back through |
 //! | [`proxy`] | faults between an operator and the API server |
 //! | [`audit`] | who asked the API server for what |
@@ -31,11 +33,13 @@ pub mod api;
 pub mod audit;
 pub mod belongings;
 pub mod http;
+pub mod hub;
 pub mod identity;
 pub mod lab;
 pub mod legacy;
 pub mod node;
 pub mod older;
+pub mod openid;
 pub mod operator;
 pub mod proxy;
 pub mod redis;
@@ -47,15 +51,18 @@ pub mod wait;
 pub mod world;
 
 pub use audit::{Audit, Calls};
+pub use hub::{HUB, HubProcess, Told};
 pub use lab::Lab;
 pub use legacy::Legacy;
 pub use node::{Edge, node_options};
+pub use openid::OpenId;
 pub use operator::{Operator, Start};
 pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
 pub use site::{MASTER, RunningSite};
 pub use stillness::{assert_left_alone, calls_about};
 pub use tenant::Tenants;
+pub use visitor::Visitor;
 pub use wait::{SOON, eventually};
 pub use world::World;
 pub use xtask::cluster::Options;

@@ -64,7 +64,7 @@ impl Lab {
     }
 }
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// How a test starts a real node that runs this build of the product.
 pub fn node_options() -> Options {
@@ -149,7 +149,7 @@ impl Edge {
 }
 
 /// One request on one connection.
-async fn exchange<S>(stream: S, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, Failure>
+pub(super) async fn exchange<S>(stream: S, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, Failure>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

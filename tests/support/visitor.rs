@@ -1,16 +1,17 @@
 //! A person at a browser: goes where answers send them, keeps cookies, fills in the provider's login page.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{Method, Request, Response};
 use hyper::body::Bytes;
 use serde_json::json;
-use xtask::cluster::node::OPENID_HOST;
+use tokio::net::TcpStream;
 
 use super::api::condition;
-use super::node::Edge;
+use super::node::{Edge, exchange};
 use super::wait::eventually;
 use super::world::World;
 
@@ -18,10 +19,20 @@ use super::world::World;
 const MOST: usize = 20;
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
+/// Something whose pages a person opens.
+enum Way {
+    /// Everything is behind the edge of a real node.
+    Edge(Edge),
+    /// Processes of this machine, by host; they speak plain HTTP whatever the address says.
+    Here(BTreeMap<String, SocketAddr>),
+}
+
 pub struct Visitor {
-    edge: Edge,
+    way: Way,
     /// By host, path and name.
     cookies: Mutex<BTreeMap<(String, String, String), String>>,
+    /// Every cookie as it was set.
+    set: Mutex<Vec<String>>,
 }
 
 /// Where a person ended up.
@@ -35,7 +46,16 @@ pub struct Seen {
 
 impl Visitor {
     pub fn at(edge: Edge) -> Self {
-        Self { edge, cookies: Mutex::default() }
+        Self::by(Way::Edge(edge))
+    }
+
+    /// A browser that reaches these hosts at these addresses.
+    pub fn on_this_machine(hosts: impl IntoIterator<Item = (String, SocketAddr)>) -> Self {
+        Self::by(Way::Here(hosts.into_iter().collect()))
+    }
+
+    fn by(way: Way) -> Self {
+        Self { way, cookies: Mutex::default(), set: Mutex::default() }
     }
 
     /// Opens an address and follows every redirect.
@@ -46,10 +66,20 @@ impl Visitor {
     /// Opens an address, which must lead to the provider's login page, and logs in; the password is the name.
     pub async fn log_in(&self, address: &str, name: &str) -> Result<Seen, String> {
         let page = self.open(address).await?;
-        if !page.address.starts_with(&format!("https://{OPENID_HOST}/interaction/")) {
+        self.fill_in(&page, name).await
+    }
+
+    /// Fills in the login page that a person is at.
+    pub async fn fill_in(&self, page: &Seen, name: &str) -> Result<Seen, String> {
+        if !page.address.contains("/interaction/") {
             return Err(format!("this is no login page: {page:?}"));
         }
-        self.follow(Method::POST, page.address, format!("name={name}&password={name}")).await
+        self.follow(Method::POST, page.address.clone(), format!("name={name}&password={name}")).await
+    }
+
+    /// Sends a form and follows every redirect.
+    pub async fn post(&self, address: &str, form: &str) -> Result<Seen, String> {
+        self.follow(Method::POST, address.to_owned(), form.to_owned()).await
     }
 
     async fn follow(&self, mut method: Method, mut address: String, mut body: String) -> Result<Seen, String> {
@@ -61,31 +91,67 @@ impl Visitor {
                 return Ok(Seen { address, status: status.as_u16(), text });
             };
             let location = location.to_str().map_err(|error| error.to_string())?;
-            address = match location.strip_prefix('/') {
-                Some(path) => format!("https://{}/{path}", parts(&address)?.0),
-                None => location.to_owned(),
-            };
+            let base = reqwest::Url::parse(&address).map_err(|error| error.to_string())?;
+            address = base.join(location).map_err(|error| error.to_string())?.into();
             (method, body) = (Method::GET, String::new());
         }
         Err(format!("sent on and on, at last to {address}"))
     }
 
     async fn send(&self, method: &Method, address: &str, body: &str) -> Result<Response<Bytes>, String> {
+        self.request(method, address, &[], body).await
+    }
+
+    /// One request as this browser sends it, with more headers; redirects are not followed.
+    pub async fn request(
+        &self,
+        method: &Method,
+        address: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Response<Bytes>, String> {
         let (host, path) = parts(address)?;
-        let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "text/html,*/*;q=0.8");
+        let path = path.split('#').next().unwrap_or_default();
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "accept") {
+            request = request.header(ACCEPT, "text/html,*/*;q=0.8");
+        }
         let cookies = self.cookies_for(host, path);
         if !cookies.is_empty() {
             request = request.header(COOKIE, cookies);
         }
-        if method == Method::POST {
+        if *method == Method::POST && !headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.body(Bytes::from(body.to_owned())).map_err(|error| error.to_string())?;
-        let answer = self.edge.send(host, request).await?;
+        let answer = match &self.way {
+            Way::Edge(edge) => edge.send(host, request).await?,
+            Way::Here(hosts) => {
+                let address = hosts.get(host).ok_or_else(|| format!("{host} is not of this test"))?;
+                let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+                exchange(stream, host, request).await.map_err(|error| error.to_string())?
+            }
+        };
         for cookie in answer.headers().get_all(SET_COOKIE) {
-            self.keep(host, cookie.to_str().map_err(|error| error.to_string())?);
+            let cookie = cookie.to_str().map_err(|error| error.to_string())?;
+            self.set.lock().unwrap().push(cookie.to_owned());
+            self.keep(host, cookie);
         }
         Ok(answer)
+    }
+
+    /// Every `Set-Cookie` it was given so far.
+    pub fn set_cookies(&self) -> Vec<String> {
+        self.set.lock().unwrap().clone()
+    }
+
+    /// The `Cookie` header that it sends to an address.
+    pub fn cookies_at(&self, address: &str) -> String {
+        let (host, path) = parts(address).unwrap();
+        self.cookies_for(host, path)
     }
 
     fn cookies_for(&self, host: &str, path: &str) -> String {
@@ -116,7 +182,7 @@ impl Visitor {
 
 /// Host and path of an address.
 fn parts(address: &str) -> Result<(&str, &str), String> {
-    let rest = address.strip_prefix("https://").ok_or_else(|| format!("{address} is not secure"))?;
+    let rest = address.split_once("://").ok_or_else(|| format!("{address} is no address"))?.1;
     let at = rest.find('/').ok_or_else(|| format!("{address} has no path"))?;
     Ok(rest.split_at(at))
 }

@@ -134,9 +134,7 @@ impl World {
             merge_into(&mut settings, &start.settings);
         }
         let number = self.operators.lock().unwrap().len();
-        let path = self.dir.path().join(format!("settings-{number}.yaml"));
-        // JSON is YAML.
-        std::fs::write(&path, format!("{settings:#}\n")).unwrap();
+        let path = self.write_settings(&settings);
         let name = format!("{}#{number}", self.namespace);
         let operator = Operator::spawn(&name, &self.namespace, &kubeconfig, &path, &start.environment);
         self.operators.lock().unwrap().push(operator.shared());
@@ -144,6 +142,14 @@ impl World {
             operator.wait_ready().await;
         }
         operator
+    }
+
+    /// A settings file for a process of this world.
+    pub(super) fn write_settings(&self, settings: &Value) -> PathBuf {
+        let path = self.dir.path().join(format!("settings-{}.yaml", uuid::Uuid::new_v4().simple()));
+        // JSON is YAML.
+        std::fs::write(&path, format!("{settings:#}\n")).unwrap();
+        path
     }
 
     /// Ends this operator with the world.

@@ -2,15 +2,20 @@
 //
 // ISSUER    its public address, such as https://id.localhost
 // AUDIENCE  who its access tokens are for; they are JWTs
-// CONFIG    folder with users.json and clients.json (see the examples beside the manifests)
+// CONFIG    folder with users.json and clients.json (see the examples beside the manifests); keys.json there, a set of
+//           private keys, replaces the key that is made at each start
+// HOST      address to listen on, all by default
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { Provider } from 'oidc-provider';
 
-const { ISSUER: issuer, AUDIENCE: audience, CONFIG: config = '/etc/openid', PORT: port = '8080' } = process.env;
+const { ISSUER: issuer, AUDIENCE: audience, CONFIG: config = '/etc/openid', HOST: host, PORT: port = '8080' } =
+  process.env;
 const read = (name) => JSON.parse(readFileSync(`${config}/${name}`, 'utf8'));
 const users = read('users.json');
-const signing = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
+const fresh = () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
+const jwks = existsSync(`${config}/keys.json`)
+  ? read('keys.json') : { keys: [{ ...fresh(), use: 'sig', alg: 'RS256', kid: 'sites-test' }] };
 
 const claims = (name) => {
   const { password, ...known } = users[name];
@@ -20,7 +25,7 @@ const has = (name) => Object.hasOwn(users, name);
 
 const provider = new Provider(issuer, {
   clients: read('clients.json'),
-  jwks: { keys: [{ ...signing, use: 'sig', alg: 'RS256', kid: 'sites-test' }] },
+  jwks,
   cookies: { keys: [randomBytes(32).toString('hex')] },
   scopes: ['openid', 'offline_access', 'email', 'profile', 'groups'],
   claims: {
@@ -43,8 +48,10 @@ const provider = new Provider(issuer, {
       enabled: true,
       defaultResource: () => `urn:sites:${audience}`,
       useGrantedResource: () => true,
-      getResourceServerInfo: () => ({
-        scope: 'openid email profile groups', audience, accessTokenFormat: 'jwt', accessTokenTTL: 3600,
+      // Who asks for `…:opaque` gets a token that only the provider can read.
+      getResourceServerInfo: (_ctx, resource) => ({
+        scope: 'openid email profile groups', audience, accessTokenTTL: 3600,
+        accessTokenFormat: resource.endsWith(':opaque') ? 'opaque' : 'jwt',
       }),
     },
   },
@@ -113,4 +120,4 @@ provider.use(async (ctx, next) => {
 });
 
 provider.on('server_error', (_ctx, error) => console.error(error));
-provider.listen(Number(port), () => console.log(`OpenID provider ${issuer} on port ${port}`));
+provider.listen(Number(port), host, () => console.log(`OpenID provider ${issuer} on port ${port}`));

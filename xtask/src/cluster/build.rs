@@ -109,7 +109,7 @@ pub(super) fn node_profile() -> Result<Binaries> {
 /// The folders that this checkout uses; the rest of the store is old.
 pub fn current() -> Result<Vec<PathBuf>> {
     let go = go_version()?;
-    let mut folders = vec![folder("crds", &go, "")?, fetched::wheel_place(&envoy_wheel())];
+    let mut folders = vec![folder("crds", &go, "")?, fetched::wheel_place(&envoy_wheel()), super::openid::place()?];
     for group in [&KUBERNETES, &KWOK, &groups::CONTOUR].into_iter().chain(NODE) {
         folders.push(place(group, &go)?);
     }

@@ -8,6 +8,7 @@ mod groups;
 mod image;
 pub mod node;
 mod objects;
+pub mod openid;
 mod parts;
 mod pki;
 mod possible;

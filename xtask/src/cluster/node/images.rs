@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::build::{NodeBinaries, once};
 use crate::cluster::possible::on_path;
-use crate::cluster::{fetched, image};
-use crate::paths;
+use crate::cluster::{fetched, image, openid};
 use crate::progress::Step;
 
 /// Sandbox of every pod, and helper of the volume provisioner.
@@ -88,7 +87,7 @@ const RECIPES: &[Recipe] = &[
         name: "openid-provider",
         packages: &["libstdc++6"],
         config: || json!({"Cmd": ["node", "/srv/provider.mjs"], "User": "1000:1000", "Env": [PATH]}),
-        fill: |root, _| openid_provider(root),
+        fill: |root, _| strip(&openid::copy_below(root)?),
     },
 ];
 
@@ -106,7 +105,7 @@ pub(super) fn folders(oauth2_proxy: &Path) -> Result<Vec<PathBuf>> {
 fn folder(recipe: &Recipe, oauth2_proxy: &Path) -> Result<PathBuf> {
     let build = oauth2_proxy.display().to_string();
     let mut inputs = vec![include_bytes!("images.rs").as_slice(), build.as_bytes()];
-    let sources = openid_sources()?;
+    let sources = openid::inputs()?;
     if recipe.name == "openid-provider" {
         inputs.extend(sources.iter().map(Vec::as_slice));
     }
@@ -178,50 +177,6 @@ fn furnish(root: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The provider's users and clients, as a manifest.
-pub(super) fn openid_config() -> Result<String> {
-    let read = |name: &str| {
-        let path = openid_folder().join(name);
-        fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
-    };
-    let data = json!({"users.json": read("users.json")?, "clients.json": read("clients.json")?});
-    let metadata = json!({"name": "openid", "namespace": "sites-services"});
-    Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}).to_string())
-}
-
-fn openid_folder() -> PathBuf {
-    paths::cluster_sources().join("openid")
-}
-
-const OPENID_FILES: [&str; 3] = ["package.json", "package-lock.json", "provider.mjs"];
-
-fn openid_sources() -> Result<Vec<Vec<u8>>> {
-    OPENID_FILES
-        .iter()
-        .map(|file| {
-            let path = openid_folder().join(file);
-            fs::read(&path).with_context(|| format!("reading {}", path.display()))
-        })
-        .collect()
-}
-
-fn openid_provider(root: &Path) -> Result<()> {
-    let home = root.join("srv");
-    fs::create_dir_all(&home)?;
-    for file in OPENID_FILES {
-        fs::copy(openid_folder().join(file), home.join(file))?;
-    }
-    fetched::npm(&home)?;
-    // Node itself is one of the packages, for this machine's architecture.
-    let modules = fs::read_dir(home.join("node_modules"))?.collect::<Result<Vec<_>, _>>()?;
-    let node = modules.iter().map(|entry| entry.path().join("bin/node")).find(|path| path.is_file());
-    let node = node.context("npm brought no Node.js for this architecture")?;
-    fs::rename(&node, root.join("usr/bin/node"))?;
-    // Beside the program that package holds only headers and text.
-    fs::remove_dir_all(node.ancestors().nth(2).context("a package is in a folder")?)?;
-    strip(&root.join("usr/bin/node"))
 }
 
 /// Takes out what is there for debuggers only: three quarters of a debug build.

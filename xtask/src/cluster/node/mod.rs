@@ -228,7 +228,7 @@ pub(super) fn start(options: &Options, binaries: &Binaries) -> Result<Cluster> {
     cluster.kubectl(|kubectl| kubectl.create_text(&secrets))?;
     cluster.kubectl(|kubectl| kubectl.create(&manifests.join("edge.yaml")))?;
     cluster.run("envoy-gateway", edge::gateway(&ground, node, &cluster.dir, &cluster.pki))?;
-    let users = images::openid_config()?;
+    let users = super::openid::config()?;
     cluster.kubectl(|kubectl| kubectl.create_text(&users))?;
     import.join().map_err(|_| anyhow::anyhow!("the import of images failed"))??;
     let dialer = cluster.node.as_ref().map(|node| node.dialer.clone()).context("the node")?;
