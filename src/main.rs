@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use sites::hub::role::HubArgs;
 use sites::operator::role::OperatorArgs;
 use sites::telemetry::logging;
-use sites::{domain, hub, operator, runtime, settings};
+use sites::{domain, engine, hub, operator, runtime, settings};
 
 /// Websites as a service on Kubernetes.
 #[derive(Parser)]
@@ -29,7 +29,9 @@ enum Role {
     Hub(HubArgs),
     /// Print the custom resource definition of a Site.
     Crd,
-    /// Print what the operator may do: `ServiceAccount`, Role, `ClusterRole` and their bindings.
+    /// Print the OpenAPI document of the Hub.
+    Openapi,
+    /// Print what the operator and the Hub may do: `ServiceAccounts`, Roles, `ClusterRoles` and their bindings.
     Rbac {
         /// Namespace of the platform.
         #[arg(long, default_value = "sites")]
@@ -79,8 +81,14 @@ fn run(role: Role) -> anyhow::Result<()> {
             print!("{}", domain::crd::yaml());
             Ok(())
         }
+        Role::Openapi => {
+            println!("{}", serde_json::to_string_pretty(&hub::openapi())?);
+            Ok(())
+        }
         Role::Rbac { namespace } => {
-            print!("{}", operator::rights::yaml(&namespace)?);
+            let mut manifests = operator::rights::manifests(&namespace);
+            manifests.extend(hub::rights::manifests(&namespace));
+            print!("{}", engine::rights::yaml(&manifests)?);
             Ok(())
         }
         Role::Config(ConfigCommand::Check { config }) => {

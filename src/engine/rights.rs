@@ -26,3 +26,44 @@ pub fn of_process() -> Vec<Value> {
         rule("events.k8s.io", &["events"], &["create", "patch"]),
     ]
 }
+
+/// What the objects of one account are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// The `ServiceAccount`.
+    pub account: &'a str,
+    /// Its Role and the binding of it.
+    pub role: &'a str,
+    /// Its `ClusterRole` and the binding of it, before the namespace.
+    pub cluster_role: &'a str,
+}
+
+/// The `ServiceAccount`, the Role and `ClusterRole` with their bindings, in one namespace.
+#[must_use]
+pub fn manifests(namespace: &str, names: &Names<'_>, namespaced: &[Value], cluster_wide: &[Value]) -> Vec<Value> {
+    let Names { account, role, cluster_role } = names;
+    let cluster_role = format!("{cluster_role}-{namespace}");
+    let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
+    let reference =
+        |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let rbac = "rbac.authorization.k8s.io/v1";
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}}),
+        json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": role, "namespace": namespace}, "rules": namespaced}),
+        json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": role, "namespace": namespace},
+            "roleRef": reference("Role", role), "subjects": subject}),
+        json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": cluster_role}, "rules": cluster_wide}),
+        json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": cluster_role},
+            "roleRef": reference("ClusterRole", &cluster_role), "subjects": subject}),
+    ]
+}
+
+/// As one YAML stream.
+pub fn yaml(manifests: &[Value]) -> Result<String, serde_saphyr::ser::Error> {
+    let mut text = String::from("# Made by `sites rbac`; do not edit.\n");
+    for manifest in manifests {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(manifest)?);
+    }
+    Ok(text)
+}

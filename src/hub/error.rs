@@ -47,8 +47,8 @@ pub enum ApiError {
     #[error("the site is archived: {0}")]
     Archived(&'static str),
     /// 413: the body is too large.
-    #[error("the body is larger than {0} bytes")]
-    TooLarge(usize),
+    #[error("the body is too large")]
+    TooLarge,
     /// 415: the body has a form that is not understood.
     #[error("send application/json or application/x-www-form-urlencoded")]
     MediaType,
@@ -108,7 +108,7 @@ impl ApiError {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::Archived(_) => StatusCode::GONE,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Upstream(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -11,7 +11,13 @@ pub mod error;
 pub mod etag;
 pub mod forms;
 mod pages;
+pub mod rights;
 pub mod role;
 mod router;
 mod shell;
+pub mod sites;
 mod state;
+mod templates;
+mod trace;
+
+pub use api::document::document as openapi;

@@ -61,7 +61,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         },
         |redis| Cache::redis(redis.url.expose_secret()),
     )?;
-    let (catalog, catalog_ended) = Catalog::start(&cluster, &namespace, &connected.metrics).await?;
+    let (catalog, catalog_ended) = Catalog::start(&cluster, &namespace, settings.host(), &connected.metrics).await?;
     let state = Hub {
         auth: Auth::new(&settings),
         settings: settings.clone(),

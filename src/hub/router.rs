@@ -14,10 +14,13 @@ use crate::settings::Settings;
 /// Every route, in the shell of headers and limits that all answers share.
 pub fn router(hub: Hub) -> Router {
     let known = axum::middleware::from_fn_with_state(hub.clone(), auth::identify);
+    let v2 = Router::from(api::routes());
     let api = Router::new()
         .route("/hub/readyz", get(api::ready))
-        .nest("/hub/api/v2", api::v2())
-        .nest("/hub/api/v1", api::v1())
+        .route("/hub/api/openapi.json", get(api::document::openapi))
+        .route("/hub/api/docs/", get(api::document::page))
+        .nest("/hub/api/v2", v2.clone())
+        .nest("/hub/api/v1", v2)
         .layer(known)
         .with_state(hub.clone());
     finished(api.merge(pages(hub.settings)))

@@ -1,6 +1,6 @@
 //! What the operator may do in a cluster, least privilege: the source of the chart's Role and of `sites rbac`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::objects::{every_policy_kind, policy_kind};
 use crate::cluster::Kind;
@@ -16,30 +16,8 @@ const CLUSTER_ROLE: &str = "sites-application-resources";
 /// The ServiceAccount, the Role and `ClusterRole` with their bindings, in one namespace.
 #[must_use]
 pub fn manifests(namespace: &str) -> Vec<Value> {
-    let cluster_role = format!("{CLUSTER_ROLE}-{namespace}");
-    let subject = json!([{"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}]);
-    let reference =
-        |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
-    let rbac = "rbac.authorization.k8s.io/v1";
-    vec![
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}}),
-        json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": ROLE, "namespace": namespace}, "rules": namespaced()}),
-        json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": ROLE, "namespace": namespace},
-            "roleRef": reference("Role", ROLE), "subjects": subject}),
-        json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": cluster_role}, "rules": cluster_wide()}),
-        json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": cluster_role},
-            "roleRef": reference("ClusterRole", &cluster_role), "subjects": subject}),
-    ]
-}
-
-/// As one YAML stream.
-pub fn yaml(namespace: &str) -> Result<String, serde_saphyr::ser::Error> {
-    let mut text = String::from("# Made by `sites rbac`; do not edit.\n");
-    for manifest in manifests(namespace) {
-        text.push_str("---\n");
-        text.push_str(&serde_saphyr::to_string(&manifest)?);
-    }
-    Ok(text)
+    let names = rights::Names { account: SERVICE_ACCOUNT, role: ROLE, cluster_role: CLUSTER_ROLE };
+    rights::manifests(namespace, &names, &namespaced(), &cluster_wide())
 }
 
 fn namespaced() -> Vec<Value> {

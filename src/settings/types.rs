@@ -357,6 +357,10 @@ pub struct SiteDefaults {
     pub default_quota: u32,
     /// Title shown on the error pages. Default `Sites`.
     pub brand: String,
+    /// Who may read a Site that is made private and has no lists: users. Default nobody.
+    pub default_view_users: Vec<String>,
+    /// The same: groups.
+    pub default_view_groups: Vec<String>,
 }
 
 impl Default for SiteDefaults {
@@ -372,6 +376,8 @@ impl Default for SiteDefaults {
             termination_grace_seconds: 30,
             default_quota: 1,
             brand: "Sites".to_owned(),
+            default_view_users: Vec::new(),
+            default_view_groups: Vec::new(),
         }
     }
 }

@@ -1,22 +1,46 @@
 //! The API for programs and for the pages: a file per noun. Handlers authenticate, load, act and answer.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`sites`], [`site`], [`actions`] | Sites: the list, one, what can be done to it |
+//! | [`document`] | the OpenAPI document and its page |
+//! | [`query`] | parameters of an address |
 
-use axum::Router;
+pub mod actions;
+pub mod document;
+pub mod query;
+pub mod site;
+pub mod sites;
+
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::get;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::caller::Caller;
-use super::error::ApiError;
 use super::state::Hub;
 
-/// `/hub/api/v2`.
-pub fn v2() -> Router<Hub> {
-    Router::new().route("/whoami/", get(whoami))
+/// Everything below `/hub/api/v2`; `/hub/api/v1` is the same.
+pub fn routes() -> OpenApiRouter<Hub> {
+    OpenApiRouter::new()
+        .routes(routes!(whoami))
+        .routes(routes!(sites::list, sites::create))
+        // With the slash: a nested `/` then ends in it.
+        .nest("/sites/{space}/{site}/", of_site())
+        .nest("/sites/-/{site_id}/", of_site())
 }
 
-/// `/hub/api/v1`: the same handlers; differs only where noted.
-pub fn v1() -> Router<Hub> {
-    v2()
+/// What is below one Site, however it is addressed.
+fn of_site() -> OpenApiRouter<Hub> {
+    OpenApiRouter::new()
+        .routes(routes!(site::get, site::put, site::patch, site::delete))
+        .routes(routes!(actions::toggle))
+        .routes(routes!(actions::upgrade))
+        .routes(routes!(actions::restart))
+        .routes(routes!(actions::extend))
 }
 
 /// `GET /hub/readyz`: 503 until the list of Sites is complete.
@@ -28,6 +52,15 @@ pub async fn ready(State(hub): State<Hub>) -> Result<&'static str, (StatusCode, 
     }
 }
 
-async fn whoami(caller: Caller) -> Result<String, ApiError> {
-    Ok(caller.person().map_or_else(|| "nobody".to_owned(), |person| person.user.clone()))
+/// Who the Hub takes the caller for.
+#[derive(Serialize, ToSchema, Debug)]
+pub struct Identity {
+    /// User id; absent for nobody.
+    pub user: Option<String>,
+}
+
+/// Who the caller is.
+#[utoipa::path(get, path = "/whoami/", tag = "platform", responses((status = 200, body = Identity)))]
+async fn whoami(caller: Caller) -> Json<Identity> {
+    Json(Identity { user: caller.person().map(|person| person.user.clone()) })
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::query::{Query, SortBy, Viewer, searched};
 use crate::domain::site::Site;
+use crate::hub::sites::view::SiteLine;
 
 /// Answers that are remembered; with more, all are forgotten.
 const REMEMBERED: usize = 256;
@@ -19,6 +20,16 @@ pub struct Entry {
     pub site: Site,
     /// What a search looks into.
     text: String,
+    /// Its line in the answer of the API, as JSON.
+    line: Vec<u8>,
+}
+
+impl Entry {
+    /// Its line in the answer of the API, as JSON.
+    #[must_use]
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
 }
 
 /// A place in an order: the key, then the id.
@@ -33,14 +44,27 @@ pub struct Index {
     sites: HashMap<String, Arc<Entry>>,
     orders: BTreeMap<SortBy, BTreeMap<Place, Arc<Entry>>>,
     found: Mutex<HashMap<(Viewer, Query), Found>>,
+    /// Public host of the sites, for their addresses.
+    host: Option<String>,
 }
 
 impl Index {
-    /// A Site is as it is now. Its master token is not kept.
+    /// An empty one, for sites on this host.
+    #[must_use]
+    pub fn on_host(host: Option<&str>) -> Self {
+        Self { host: host.map(str::to_owned), ..Self::default() }
+    }
+
+    /// A Site is as it is now. Its master token is not kept. A copy that is older than the known one, of a watch that
+    /// is behind our own write, is dropped.
     pub fn put(&mut self, mut site: Site) {
+        if self.sites.get(&site.spec.id).is_some_and(|known| older(&site, &known.site)) {
+            return;
+        }
         site.spec.configuration.tokens = crate::domain::site::Tokens::default();
         self.remove(&site.spec.id.clone());
-        let entry = Arc::new(Entry { text: searched(&site), site });
+        let line = serde_json::to_vec(&SiteLine::of(&site, self.host.as_deref())).unwrap_or_default();
+        let entry = Arc::new(Entry { text: searched(&site), line, site });
         for order in SortBy::ALL {
             self.orders.entry(order).or_default().insert(place(order, &entry.site), entry.clone());
         }
@@ -119,6 +143,13 @@ impl Index {
         found.insert(key, answer.clone());
         answer
     }
+}
+
+/// Whether a copy is of the same Site and was made before another one.
+fn older(copy: &Site, known: &Site) -> bool {
+    let version = |site: &Site| site.metadata.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());
+    copy.metadata.uid == known.metadata.uid
+        && version(copy).zip(version(known)).is_some_and(|(copy, known)| copy < known)
 }
 
 /// Where a Site stands in an order.

@@ -34,10 +34,12 @@ impl Catalog {
     pub async fn start(
         cluster: &Cluster,
         namespace: &str,
+        host: Option<&str>,
         metrics: &Metrics,
     ) -> Result<(Self, impl Future<Output = &'static str> + use<>), SpawnErr> {
         metrics.actors(ACTOR);
         let catalog = Self::default();
+        catalog.change(|index| *index = Index::on_host(host));
         let (keeper, ended) = Actor::spawn(None, Keeper, catalog.clone()).await?;
         let spec = WatchSpec { ns: Some(namespace.to_owned()), ..WatchSpec::default() };
         let mut events = watch::<Site>(cluster, spec, without_secrets);
@@ -57,7 +59,6 @@ impl Catalog {
     }
 
     /// The index as it is now. Do not hold it over an `await`.
-    #[must_use]
     pub fn read(&self) -> RwLockReadGuard<'_, Index> {
         self.0.index.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,6 +67,16 @@ impl Catalog {
     #[must_use]
     pub fn synced(&self) -> bool {
         self.0.synced.load(Ordering::Acquire)
+    }
+
+    /// A Site as the API server has just answered it: whoever reads the list next finds it there.
+    pub fn note(&self, site: Site) {
+        self.change(|index| index.put(site));
+    }
+
+    /// A Site that has just been deleted.
+    pub fn forget(&self, id: &str) {
+        self.change(|index| index.remove(id));
     }
 
     fn change(&self, change: impl FnOnce(&mut Index)) {

@@ -21,8 +21,16 @@ pub const MOST: usize = 500;
 
 /// A token that is not one of ours, or of another question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("[continuation_token] is not of this list: leave it out to begin again")]
+#[error("[continuation_token] {}", self.advice())]
 pub struct BadToken;
+
+impl BadToken {
+    /// What to do.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        "is not of this list: leave it out to begin again"
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Token {

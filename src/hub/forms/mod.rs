@@ -4,9 +4,11 @@
 //! | module | owns |
 //! |---|---|
 //! | [`bind`] | from a body to a form, with the field in every message |
+//! | [`body`] | the body of a request as fields |
 //! | [`site`] | creating and editing a Site |
 
 pub mod bind;
+pub mod body;
 pub mod site;
 
 use std::fmt;

@@ -10,6 +10,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::FieldError;
 use super::bind::value_into;
@@ -22,7 +23,7 @@ use crate::domain::site::{Application, ErrorHandling, ResourceLimits, Secret, Sh
 const RETENTION_DAYS: i64 = 365;
 
 /// The fields of a Site that people set.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct SiteForm {
     /// First segment of the public path.
@@ -33,6 +34,7 @@ pub struct SiteForm {
     pub owner: Option<String>,
     /// Who may read it.
     #[serde(rename = "type")]
+    #[schema(value_type = Option<String>, example = "private")]
     pub site_type: Option<SiteType>,
     /// Free text.
     pub description: Option<String>,
@@ -43,22 +45,26 @@ pub struct SiteForm {
     /// `false` archives.
     pub enabled: Option<bool>,
     /// Containers that the Site chose.
+    #[schema(value_type = Vec<Object>)]
     pub applications: Vec<Application>,
     /// Response headers.
     pub headers: BTreeMap<String, String>,
     /// People and groups.
+    #[schema(value_type = Object)]
     pub share: Share,
     /// Technical settings.
     pub settings: SettingsForm,
 }
 
 /// `settings` of the form.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct SettingsForm {
     /// Limits of the custom application.
+    #[schema(value_type = Option<Object>)]
     pub resource_limits: Option<ResourceLimits>,
     /// Error pages.
+    #[schema(value_type = Option<Object>)]
     pub error_handling: Option<ErrorHandling>,
     /// Watched by the platform team.
     pub monitored: Option<bool>,

@@ -12,8 +12,9 @@ use super::steps;
 /// Committed file, and the arguments of `sites` that print it. Add a line for a new one.
 const FILES: &[(&str, &[&str])] = &[
     ("helm/sites/crds/sites.ecmwf.int_sites.yaml", &["crd"]),
-    ("docs/operator-rbac.yaml", &["rbac", "--namespace", "sites"]),
+    ("docs/rbac.yaml", &["rbac", "--namespace", "sites"]),
     ("docs/openapi-site-api.json", &["runtime", "openapi"]),
+    ("docs/openapi-hub.json", &["openapi"]),
     ("docs/settings.md", &["config", "reference"]),
 ];
 

@@ -1,0 +1,137 @@
+//! The OpenAPI document of the Hub, which is the contract, and the page that shows it.
+
+use askama::Template;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use utoipa::OpenApi;
+
+use super::super::state::Hub;
+use super::routes;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Sites Hub API",
+        version = "2",
+        description = "Websites as a service. Below `/hub/api/v2`; `v1` is the same. Every refusal is JSON with `status`, \
+            `message` and, for wrong fields, `errors`. A path without its last slash answers too. A Site that is not \
+            yours to see is not found; without a login every Site that is not public answers 401.",
+    ),
+    servers((url = "/hub/api/v2")),
+    security(("bearer" = []), ("session" = []), ()),
+    tags(
+        (name = "sites", description = "The list of Sites, and new ones"),
+        (name = "site", description = "One Site"),
+        (name = "actions", description = "What can be done to a Site"),
+        (name = "platform", description = "The platform and the caller"),
+    )
+)]
+struct Document;
+
+/// The document.
+#[must_use]
+pub fn document() -> Value {
+    let mut document = json!(Document::openapi());
+    let api = json!(routes().into_openapi());
+    for part in ["paths", "components"] {
+        document[part] = api[part].clone();
+    }
+    document["components"]["securitySchemes"] = json!({
+        "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+            "description": "An access token of the OpenID provider"},
+        "session": {"type": "apiKey", "in": "cookie", "name": "sites-hub",
+            "description": "A browser that logged in at `/hub/login/`; changes need the header `X-CSRF-Token`"},
+    });
+    if let Some(paths) = document["paths"].as_object_mut() {
+        for (path, item) in paths {
+            complete(path, item);
+        }
+    }
+    document
+}
+
+/// What the handlers of one Site do not know: how it is addressed, and a name of the operation for each way.
+fn complete(path: &str, item: &mut Value) {
+    let named = |name: &str, text: &str| {
+        json!({"name": name, "in": "path", "required": true, "description": text,
+            "schema": {"type": "string", "minLength": 1}})
+    };
+    let (added, by_id) = if path.contains("{site_id}") {
+        (vec![named("site_id", "Id of the Site")], true)
+    } else if path.contains("{space}") {
+        (vec![named("space", "First segment of the public path"), named("site", "Second segment")], false)
+    } else {
+        return;
+    };
+    for (_, operation) in item.as_object_mut().into_iter().flatten() {
+        let mut parameters = added.clone();
+        parameters.extend(operation["parameters"].as_array().cloned().unwrap_or_default());
+        operation["parameters"] = parameters.into();
+        let name = operation["operationId"].as_str().unwrap_or_default();
+        let name = format!(
+            "{}_{name}",
+            path.trim_end_matches('/').rsplit('/').next().filter(|last| !last.starts_with('{')).unwrap_or("site")
+        );
+        operation["operationId"] = if by_id { format!("{name}_by_id") } else { name }.into();
+    }
+}
+
+/// `GET /hub/api/openapi.json`.
+pub async fn openapi() -> Json<Value> {
+    Json(document())
+}
+
+struct Operation {
+    verb: String,
+    path: String,
+    summary: String,
+    parameters: Vec<(String, String, String)>,
+    answers: Vec<(String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "api.html")]
+struct Page<'a> {
+    brand: &'a str,
+    about: String,
+    groups: Vec<(String, Vec<Operation>)>,
+}
+
+/// `GET /hub/api/docs/`: the document as a page, made by the server, without scripts.
+pub async fn page(State(hub): State<Hub>) -> Response {
+    let document = document();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut groups: Vec<(String, Vec<Operation>)> = Vec::new();
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        // The same by id: said once in the introduction.
+        if path.contains("{site_id}") {
+            continue;
+        }
+        for (verb, operation) in item.as_object().into_iter().flatten() {
+            let list = |name: &str| operation[name].as_array().cloned().unwrap_or_default();
+            let given = list("parameters");
+            let parameters = given.iter().map(|one| (text(&one["name"]), text(&one["in"]), text(&one["description"])));
+            let answers = operation["responses"].as_object().into_iter().flatten();
+            let told = Operation {
+                verb: verb.to_uppercase(),
+                path: path.clone(),
+                summary: [text(&operation["summary"]), text(&operation["description"])].join(" ").trim().to_owned(),
+                parameters: parameters.collect(),
+                answers: answers.map(|(code, answer)| (code.clone(), text(&answer["description"]))).collect(),
+            };
+            let tag = text(&operation["tags"][0]);
+            match groups.iter_mut().find(|(name, _)| *name == tag) {
+                Some((_, operations)) => operations.push(told),
+                None => groups.push((tag, vec![told])),
+            }
+        }
+    }
+    let page = Page { brand: &hub.settings.site.brand, about: text(&document["info"]["description"]), groups };
+    match page.render() {
+        Ok(html) => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response(),
+        Err(_) => super::super::error::ApiError::Upstream("the page could not be made".to_owned()).into_response(),
+    }
+}

@@ -1,0 +1,15 @@
+//! Sites as the Hub finds, shows and changes them; the API and the pages call the same functions.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`address`] | the two ways to name a Site in a path |
+//! | [`find`] | from a name to the Site, for those who may know of it |
+//! | [`view`] | what is shown of a Site |
+//! | [`write`] | creating, editing and deleting, without losing anybody's edit |
+//! | [`actions`] | toggle, upgrade, restart, retention |
+
+pub mod actions;
+pub mod address;
+pub mod find;
+pub mod view;
+pub mod write;
