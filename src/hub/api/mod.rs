@@ -1,17 +1,16 @@
 //! The API for programs and for the pages: a file per noun. Handlers authenticate, load, act and answer.
 
+mod whoami;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::get;
 
-use super::caller::Caller;
-use super::error::ApiError;
 use super::state::Hub;
 
 /// `/hub/api/v2`.
 pub fn v2() -> Router<Hub> {
-    Router::new().route("/whoami/", get(whoami))
+    whoami::routes().into()
 }
 
 /// `/hub/api/v1`: the same handlers; differs only where noted.
@@ -26,8 +25,4 @@ pub async fn ready(State(hub): State<Hub>) -> Result<&'static str, (StatusCode, 
     } else {
         Err((StatusCode::SERVICE_UNAVAILABLE, "the first list is not complete\n"))
     }
-}
-
-async fn whoami(caller: Caller) -> Result<String, ApiError> {
-    Ok(caller.person().map_or_else(|| "nobody".to_owned(), |person| person.user.clone()))
 }
