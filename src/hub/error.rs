@@ -15,6 +15,7 @@ use tracing::error;
 use utoipa::ToSchema;
 
 use super::forms::FieldError;
+use crate::cache::CacheError;
 use crate::cluster::CallError;
 
 /// Why a request was not served.
@@ -148,6 +149,15 @@ impl From<Vec<FieldError>> for ApiError {
 impl From<FieldError> for ApiError {
     fn from(error: FieldError) -> Self {
         Self::Invalid(vec![error])
+    }
+}
+
+impl From<CacheError> for ApiError {
+    fn from(error: CacheError) -> Self {
+        match error {
+            CacheError::Unreadable(_) => Self::Upstream(error.to_string()),
+            other => Self::Unavailable(other.to_string()),
+        }
     }
 }
 

@@ -14,5 +14,6 @@ mod limits;
 mod pages;
 pub mod role;
 mod router;
+pub mod runs;
 mod shell;
 mod state;
