@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures::FutureExt;
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,8 +14,12 @@ use tracing::{info, warn};
 
 use super::auth::Auth;
 use super::catalog::Catalog;
+use super::health::Health;
+use super::health::probe::Pods;
 use super::limits::Limits;
+use super::reports::{Reports, Sources};
 use super::router;
+use super::runs::{Runs, images};
 use super::state::Hub;
 use crate::cache::Cache;
 use crate::engine::connect;
@@ -65,6 +70,28 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
     )?;
     let (catalog, catalog_ended) = Catalog::start(&cluster, &namespace, &connected.metrics).await?;
     let namespace: Arc<str> = namespace.into();
+    let pods = Pods::new(&hub.site_address, &namespace)?;
+    let (runs, runs_ended) = Runs::start(
+        &settings,
+        images(&settings)?,
+        (cluster.clone(), namespace.clone()),
+        catalog.clone(),
+        cache.clone(),
+        &connected.metrics,
+    )
+    .await?;
+    let (health, health_ended) =
+        Health::start(pods.clone(), namespace.clone(), catalog.clone(), cache.clone(), &connected.metrics).await?;
+    let sources = Sources {
+        cluster: cluster.clone(),
+        namespace: namespace.clone(),
+        catalog: catalog.clone(),
+        cache: cache.clone(),
+        health: health.clone(),
+        pods,
+    };
+    let (reports, reports_ended) = Reports::start(sources, &connected.metrics).await?;
+    let actors = [catalog_ended.boxed(), runs_ended.boxed(), health_ended.boxed(), reports_ended.boxed()];
     let state = Hub {
         auth: Auth::new(&settings, &namespace, &cache)?,
         limits: Limits::new(hub),
@@ -73,6 +100,9 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         namespace,
         catalog,
         cache,
+        runs,
+        reports,
+        health,
     };
     if settings.shares_host() {
         warn!(
@@ -106,7 +136,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         served = async { serving.await } => served?,
-        actor = catalog_ended => bail!("the {actor} actor has ended, the Hub cannot go on"),
+        (actor, ..) = futures::future::select_all(actors) => bail!("the {actor} actor has ended, the Hub cannot go on"),
         () = late => info!("requests that did not finish in time are cut"),
     }
     Ok(())

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use super::auth::Auth;
 use super::catalog::Catalog;
 use super::limits::Limits;
+use super::health::Health;
+use super::reports::Reports;
+use super::runs::Runs;
 use crate::cache::Cache;
 use crate::cluster::Cluster;
 use crate::settings::Settings;
@@ -28,4 +31,10 @@ pub struct Hub {
     pub auth: Auth,
     /// How much one caller may ask.
     pub limits: Limits,
+    /// Bulk runs.
+    pub runs: Runs,
+    /// Reports.
+    pub reports: Reports,
+    /// The watched Sites.
+    pub health: Health,
 }

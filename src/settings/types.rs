@@ -199,6 +199,9 @@ pub struct Hub {
     pub trusted_proxies: usize,
     /// Bulk runs.
     pub bulk: Bulk,
+    /// Where a Site's pods answer inside the cluster: a template over `{id}` and `{namespace}`.
+    /// Default `http://{id}.{namespace}.svc:4180`.
+    pub site_address: String,
 }
 
 /// Exact names of people and groups.
@@ -227,6 +230,7 @@ impl Default for Hub {
             body_limit: 1 << 20,
             trusted_proxies: 0,
             bulk: Bulk::default(),
+            site_address: "http://{id}.{namespace}.svc:4180".to_owned(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The API for programs and for the pages: a file per noun. Handlers authenticate, load, act and answer.
 
+mod health;
+mod reports;
+mod runs;
 mod whoami;
 
 use axum::Router;
@@ -10,7 +13,8 @@ use super::state::Hub;
 
 /// `/hub/api/v2`.
 pub fn v2() -> Router<Hub> {
-    whoami::routes().into()
+    let routes = whoami::routes().merge(runs::routes()).merge(reports::routes()).merge(health::routes());
+    routes.into()
 }
 
 /// `/hub/api/v1`: the same handlers; differs only where noted.

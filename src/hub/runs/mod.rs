@@ -36,7 +36,7 @@ use crate::settings::Settings;
 use crate::telemetry::Metrics;
 
 /// Begins runs; cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Runs {
     parts: Arc<Parts>,
     upgrade: ActorRef<RunMessage>,

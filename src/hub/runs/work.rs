@@ -32,6 +32,7 @@ const AT_ONCE: usize = 8;
 const MOST_ADOPTIONS: u64 = 20;
 
 /// What every worker needs.
+#[derive(Debug)]
 pub struct Parts {
     pub cluster: Cluster,
     pub namespace: Arc<str>,
