@@ -15,6 +15,7 @@ use tracing::error;
 use utoipa::ToSchema;
 
 use super::forms::FieldError;
+use crate::cache::CacheError;
 use crate::cluster::CallError;
 
 /// Why a request was not served.
@@ -29,6 +30,9 @@ pub enum ApiError {
     /// 401: nobody knows who asks.
     #[error("log in, or send a valid token")]
     Unauthorized,
+    /// 401: the token is refused, for this reason.
+    #[error("the token is refused: {0}")]
+    InvalidToken(&'static str),
     /// 403: they may not.
     #[error("{0}")]
     Forbidden(String),
@@ -47,8 +51,8 @@ pub enum ApiError {
     #[error("the site is archived: {0}")]
     Archived(&'static str),
     /// 413: the body is too large.
-    #[error("the body is too large")]
-    TooLarge,
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(usize),
     /// 415: the body has a form that is not understood.
     #[error("send application/json or application/x-www-form-urlencoded")]
     MediaType,
@@ -79,8 +83,11 @@ pub struct ErrorBody {
 }
 
 /// Marks an answer whose body a browser would rather see as a page.
-#[derive(Clone, Copy, Debug)]
-pub struct Refused;
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What is wrong and what to do.
+    pub message: String,
+}
 
 impl ApiError {
     /// 403 with a reason.
@@ -103,12 +110,12 @@ impl ApiError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) | Self::BadRequest(_) => StatusCode::BAD_REQUEST,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized | Self::InvalidToken(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::Archived(_) => StatusCode::GONE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Upstream(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -145,23 +152,40 @@ impl From<FieldError> for ApiError {
     }
 }
 
+impl From<CacheError> for ApiError {
+    fn from(error: CacheError) -> Self {
+        match error {
+            CacheError::Unreadable(_) => Self::Upstream(error.to_string()),
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if let Self::Cluster(failure) = &self {
             error!(error = %failure, "a call to the API server failed");
         }
-        let mut answer = (self.status(), Json(self.body())).into_response();
+        let body = self.body();
+        let message = body.message.clone();
+        let mut answer = (self.status(), Json(body)).into_response();
         let headers = answer.headers_mut();
         match &self {
             Self::Unauthorized => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"sites\""));
+            }
+            Self::InvalidToken(reason) => {
+                let value = format!("Bearer realm=\"sites\", error=\"invalid_token\", error_description=\"{reason}\"");
+                if let Ok(value) = HeaderValue::from_str(&value) {
+                    headers.insert(header::WWW_AUTHENTICATE, value);
+                }
             }
             Self::TooMany(wait) => {
                 headers.insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
             }
             _ => {}
         }
-        answer.extensions_mut().insert(Refused);
+        answer.extensions_mut().insert(Refused { message });
         answer
     }
 }
@@ -185,5 +209,8 @@ mod tests {
         let answer = ApiError::TooMany(Duration::from_millis(2500)).into_response();
         assert_eq!(answer.headers()[header::RETRY_AFTER], "2");
         assert!(ApiError::Unauthorized.into_response().headers().contains_key(header::WWW_AUTHENTICATE));
+        let refused = ApiError::InvalidToken("it has expired").into_response();
+        let told = refused.headers()[header::WWW_AUTHENTICATE].to_str().unwrap().to_owned();
+        assert!(told.starts_with("Bearer ") && told.contains("error=\"invalid_token\""), "{told}");
     }
 }

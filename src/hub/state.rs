@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use super::auth::Auth;
 use super::catalog::Catalog;
+use super::health::Health;
+use super::limits::Limits;
+use super::reports::Reports;
+use super::runs::Runs;
 use crate::cache::Cache;
 use crate::cluster::Cluster;
 use crate::settings::Settings;
@@ -25,4 +29,12 @@ pub struct Hub {
     pub cache: Cache,
     /// Who is who.
     pub auth: Auth,
+    /// How much one caller may ask.
+    pub limits: Limits,
+    /// Bulk runs.
+    pub runs: Runs,
+    /// Reports.
+    pub reports: Reports,
+    /// The watched Sites.
+    pub health: Health,
 }

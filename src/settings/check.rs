@@ -117,6 +117,25 @@ fn hub(settings: &Settings, found: &mut Vec<Violation>) {
     }
     let audience = hub.audience.as_deref();
     expect(found, audience.is_none_or(|audience| !audience.is_empty()), "hub.audience", "must not be empty");
+    let bulk = &hub.bulk;
+    expect(found, bulk.rate >= 1, "hub.bulk.rate", "must be 1 or more, or a run never ends");
+    expect(found, bulk.backlog >= 1, "hub.bulk.backlog", "must be 1 or more, or a run never ends");
+    // A lock is renewed three times in its life, by calls that may take a second.
+    for (key, period) in [("hub.bulk.lock_ttl", bulk.lock_ttl), ("hub.bulk.lease", bulk.lease)] {
+        expect(
+            found,
+            period.get() >= Duration::from_secs(1),
+            key,
+            "must be 1s or more, or it ends between two renewals",
+        );
+    }
+    expect(found, !bulk.answer_timeout.get().is_zero(), "hub.bulk.answer_timeout", "must be more than 0");
+    expect(
+        found,
+        url(&hub.site_address, &["https://", "http://"]) && hub.site_address.contains("{id}"),
+        "hub.site_address",
+        "must be an address such as http://{id}.{namespace}.svc:4180",
+    );
 }
 
 fn kubernetes(settings: &Settings, found: &mut Vec<Violation>) {
@@ -342,6 +361,11 @@ mod tests {
                 all.hub.platform_administrators.groups.push(String::new());
             }),
             ("hub.audience", |all| all.hub.audience = Some(String::new())),
+            ("hub.bulk.rate", |all| all.hub.bulk.rate = 0),
+            ("hub.bulk.backlog", |all| all.hub.bulk.backlog = 0),
+            ("hub.bulk.lease", |all| all.hub.bulk.lease = Period::seconds(0)),
+            ("hub.bulk.answer_timeout", |all| all.hub.bulk.answer_timeout = Period::seconds(0)),
+            ("hub.site_address", |all| all.hub.site_address = "http://pods.example.org".to_owned()),
             ("kubernetes.storage_access_mode", |all| all.kubernetes.storage_access_mode = Some("RWX".to_owned())),
             ("kubernetes.old_claim_names[0]", |all| all.kubernetes.old_claim_names = vec!["{space}-{id}".to_owned()]),
             ("routing.host", |all| all.routing.host = Some("https://x".to_owned())),

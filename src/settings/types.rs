@@ -197,6 +197,11 @@ pub struct Hub {
     /// Proxies in front of the Hub that each add the address they were asked from to `X-Forwarded-For`. Default 0:
     /// that header is not believed, everybody behind a proxy is one address.
     pub trusted_proxies: usize,
+    /// Bulk runs.
+    pub bulk: Bulk,
+    /// Where a Site's pods answer inside the cluster: a template over `{id}` and `{namespace}`.
+    /// Default `http://{id}.{namespace}.svc:4180`.
+    pub site_address: String,
 }
 
 /// Exact names of people and groups.
@@ -224,6 +229,36 @@ impl Default for Hub {
             request_timeout: Period::seconds(30),
             body_limit: 1 << 20,
             trusted_proxies: 0,
+            bulk: Bulk::default(),
+            site_address: "http://{id}.{namespace}.svc:4180".to_owned(),
+        }
+    }
+}
+
+/// `hub.bulk`: bulk upgrades and restarts.
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bulk {
+    /// Sites written a second. Default 20.
+    pub rate: u32,
+    /// Sites that the operator may be behind with before a run waits. Default 100.
+    pub backlog: usize,
+    /// Time after which a Site that was written and is not finished has failed. Default 10 min.
+    pub answer_timeout: Period,
+    /// End of the lock without a renewal: a safety net, it is renewed and given back. Default 30 min.
+    pub lock_ttl: Period,
+    /// Time after which another replica goes on with the run of one that died. Default 10 s.
+    pub lease: Period,
+}
+
+impl Default for Bulk {
+    fn default() -> Self {
+        Self {
+            rate: 20,
+            backlog: 100,
+            answer_timeout: Period::seconds(600),
+            lock_ttl: Period::seconds(1800),
+            lease: Period::seconds(10),
         }
     }
 }

@@ -17,6 +17,7 @@
 //! | [`api`] | objects as JSON |
 //! | [`wait`] | deadlines with polling; nothing sleeps |
 //! | [`redis`] | a Redis server |
+//! | [`runs`] | bulk runs as an administrator sees them |
 //! | [`http`] | answers, to the byte |
 //! | [`identity`] | a stand-in for oauth2-proxy |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
@@ -43,6 +44,7 @@ pub mod openid;
 pub mod operator;
 pub mod proxy;
 pub mod redis;
+pub mod runs;
 pub mod site;
 pub mod stillness;
 pub mod tenant;

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use xtask::process::{Process, tied};
 
@@ -28,6 +28,31 @@ impl Redis {
     /// Its address as a URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// What it answers to a command whose answer is short: its first line without the mark, or the text of a string;
+    /// none for nothing.
+    pub async fn command(&self, words: &[&str]) -> Option<String> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await.expect("Redis is up");
+        let mut stream = BufReader::new(stream);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        let (mark, rest) = line.trim_end().split_at(1);
+        match (mark, rest) {
+            ("$", "-1") => None,
+            ("$", length) => {
+                let mut text = vec![0; length.parse().unwrap()];
+                stream.read_exact(&mut text).await.unwrap();
+                Some(String::from_utf8(text).unwrap())
+            }
+            ("-", error) => panic!("{words:?}: {error}"),
+            (_, value) => Some(value.to_owned()),
+        }
     }
 
     /// Kills it; what it held is lost.

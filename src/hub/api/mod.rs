@@ -4,33 +4,38 @@
 //! |---|---|
 //! | [`sites`], [`site`], [`actions`] | Sites: the list, one, what can be done to it |
 //! | [`document`] | the OpenAPI document and its page |
+//! | `runs`, `health`, `reports` | bulk runs, the health of watched Sites, reports |
+//! | `whoami` | who the caller is |
 //! | [`query`] | parameters of an address |
 
 pub mod actions;
 pub mod document;
+mod health;
 pub mod query;
+mod reports;
+mod runs;
 pub mod site;
 pub mod sites;
+mod whoami;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::caller::Caller;
 use super::state::Hub;
 
 /// Everything below `/hub/api/v2`; `/hub/api/v1` is the same.
 pub fn routes() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
-        .routes(routes!(whoami))
         .routes(routes!(sites::list, sites::create))
         // With the slash: a nested `/` then ends in it.
         .nest("/sites/{space}/{site}/", of_site())
         .nest("/sites/-/{site_id}/", of_site())
+        .merge(runs::routes())
+        .merge(health::routes())
+        .merge(reports::routes())
+        .merge(whoami::routes())
 }
 
 /// What is below one Site, however it is addressed.
@@ -50,17 +55,4 @@ pub async fn ready(State(hub): State<Hub>) -> Result<&'static str, (StatusCode, 
     } else {
         Err((StatusCode::SERVICE_UNAVAILABLE, "the first list is not complete\n"))
     }
-}
-
-/// Who the Hub takes the caller for.
-#[derive(Serialize, ToSchema, Debug)]
-pub struct Identity {
-    /// User id; absent for nobody.
-    pub user: Option<String>,
-}
-
-/// Who the caller is.
-#[utoipa::path(get, path = "/whoami/", tag = "platform", responses((status = 200, body = Identity)))]
-async fn whoami(caller: Caller) -> Json<Identity> {
-    Json(Identity { user: caller.person().map(|person| person.user.clone()) })
 }

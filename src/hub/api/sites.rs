@@ -145,7 +145,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     caller.somebody()?;
     let template = match given.take("template")? {
-        Some(name) => Some(super::super::templates::load(&hub, &name).await?),
+        Some(name) => Some(super::super::templates::load(&hub, &name)?),
         None => None,
     };
     given.nothing_else()?;

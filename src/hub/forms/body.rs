@@ -6,6 +6,7 @@ use axum::http::{StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::super::error::ApiError;
+use super::super::state::Hub;
 use super::bind;
 
 /// The fields of a body; an empty body has none.
@@ -40,16 +41,16 @@ impl Fields {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Fields {
+impl FromRequest<Hub> for Fields {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, hub: &Hub) -> Result<Self, ApiError> {
         let kind =
             request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let body = Bytes::from_request(request, state).await.map_err(|rejection| {
+        let body = Bytes::from_request(request, hub).await.map_err(|rejection| {
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                ApiError::TooLarge
+                ApiError::TooLarge(hub.settings.hub.body_limit)
             } else {
                 ApiError::BadRequest("the body could not be read".to_owned())
             }

@@ -6,6 +6,6 @@ use super::error::ApiError;
 use super::state::Hub;
 
 /// The fields of a template.
-pub async fn load(_: &Hub, _: &str) -> Result<Value, ApiError> {
+pub fn load(_: &Hub, _: &str) -> Result<Value, ApiError> {
     Err(ApiError::NotFound("the template"))
 }

@@ -1,0 +1,261 @@
+//! One run from its first Site to its last.
+//!
+//! A round follows the Sites that are written, then begins as many as the pace and the operator's backlog allow. All
+//! it knows it can read again: from the run's results and from the Sites. So a worker may die at any moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use jiff::Timestamp;
+use thiserror::Error;
+use tracing::{info, warn};
+
+use super::super::catalog::Catalog;
+use super::super::catalog::query::{Query, Viewer};
+use super::plan::result;
+use super::{judge, step};
+use crate::cache::runs::{HeldRun, RunKind, RunRecord, RunState, RunTimes, SiteResult, SiteState};
+use crate::cache::{Cache, CacheError};
+use crate::cluster::Cluster;
+use crate::domain::application::Catalog as Images;
+use crate::settings::types::Bulk;
+
+/// Time between two rounds while there is nothing to begin.
+const ROUND: Duration = Duration::from_millis(500);
+/// Sites that are begun at the same time.
+const AT_ONCE: usize = 8;
+/// Times that a run is taken over before it is given up: what kills a worker each time would do so for ever.
+const MOST_ADOPTIONS: u64 = 20;
+
+/// What every worker needs.
+#[derive(Debug)]
+pub struct Parts {
+    pub cluster: Cluster,
+    pub namespace: Arc<str>,
+    pub catalog: Catalog,
+    pub cache: Cache,
+    pub bulk: Bulk,
+    pub times: RunTimes,
+    pub images: Images,
+}
+
+/// Why a worker leaves its run to others.
+#[derive(Debug, Error)]
+pub enum WorkError {
+    /// A lock has ended, or belongs to somebody else.
+    #[error("the run is not this process's any more")]
+    Lost,
+    /// Redis does not answer.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+struct Worker {
+    parts: Arc<Parts>,
+    run: Arc<HeldRun>,
+    results: BTreeMap<String, SiteResult>,
+    /// When the operator last finished a Site of the run.
+    progress: Timestamp,
+}
+
+/// Works on a run until it ends or is lost.
+pub async fn work(parts: Arc<Parts>, run: HeldRun) -> Result<(), WorkError> {
+    let run = Arc::new(run);
+    let mut worker =
+        Worker { results: run.results().await?, progress: Timestamp::now(), parts: parts.clone(), run: run.clone() };
+    let given_up = run.adoptions().await? > MOST_ADOPTIONS;
+    let pace = pace(&parts.bulk);
+    let message = if given_up { Some(worker.give_up().await?) } else { worker.rounds(&pace).await? };
+    let cancelled = worker.results.values().any(|site| site.state == SiteState::Cancelled);
+    let state = match (&message, cancelled) {
+        (Some(_), _) => RunState::Failed,
+        (None, true) => RunState::Cancelled,
+        (None, false) => RunState::Done,
+    };
+    let record = RunRecord { state, message, ended_at: Some(Timestamp::now()), ..run.record.clone() };
+    let failed = worker.results.values().filter(|site| site.state == SiteState::Failed).count();
+    info!(run = %record.id, state = ?state, sites = worker.results.len(), failed, "a bulk run ends");
+    drop(worker);
+    let run = Arc::into_inner(run).ok_or(WorkError::Lost)?;
+    if run.end(&record).await? { Ok(()) } else { Err(WorkError::Lost) }
+}
+
+fn pace(bulk: &Bulk) -> DefaultDirectRateLimiter {
+    let rate = NonZeroU32::new(bulk.rate).unwrap_or(NonZeroU32::MIN);
+    RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN))
+}
+
+impl Worker {
+    /// Until every Site has its result. The message says why the run was given up.
+    async fn rounds(&mut self, pace: &DefaultDirectRateLimiter) -> Result<Option<String>, WorkError> {
+        loop {
+            let cancelled = self.patiently(|run| async move { run.cancelled().await }).await?;
+            if cancelled {
+                let queued = self.queued(usize::MAX);
+                let now = Timestamp::now();
+                let ended: Vec<_> =
+                    queued.into_iter().map(|id| (id, result(SiteState::Cancelled, None, now))).collect();
+                self.settle(&ended).await?;
+            }
+            let silent = self.follow().await?;
+            if silent && self.results.values().any(|site| site.state == SiteState::Queued) {
+                return self.give_up().await.map(Some);
+            }
+            if self.results.values().all(|site| site.state.ended()) {
+                return Ok(None);
+            }
+            let turn = self.queued(self.room());
+            if turn.is_empty() {
+                tokio::time::sleep(ROUND).await;
+                continue;
+            }
+            self.begin(turn, pace).await?;
+        }
+    }
+
+    /// The Sites whose turn is next.
+    fn queued(&self, most: usize) -> Vec<String> {
+        let queued = self.results.iter().filter(|(_, site)| site.state == SiteState::Queued);
+        queued.map(|(id, _)| id.clone()).take(most).collect()
+    }
+
+    /// How many Sites may be begun before the next look.
+    fn room(&self) -> usize {
+        let limit = self.parts.bulk.backlog;
+        // What has its result is behind for reasons that the run knows.
+        let ours = |id: &str| self.results.get(id).is_none_or(|site| !site.state.ended());
+        let all = self.parts.catalog.read().find(&Viewer::Everything, &Query::default());
+        let behind: BTreeSet<&str> = all
+            .iter()
+            .filter(|entry| ours(&entry.site.spec.id) && judge::lags(&entry.site))
+            .map(|entry| entry.site.spec.id.as_str())
+            .collect();
+        // Those that were just written may not be seen yet.
+        let unseen = self.working().filter(|id| !behind.contains(id.as_str())).count();
+        let a_round = usize::try_from(self.parts.bulk.rate).unwrap_or(usize::MAX).div_ceil(2);
+        limit.saturating_sub(behind.len() + unseen).min(a_round)
+    }
+
+    fn working(&self) -> impl Iterator<Item = &String> {
+        self.results.iter().filter(|(_, site)| site.state == SiteState::Working).map(|(id, _)| id)
+    }
+
+    /// Begins Sites at the run's pace. A Site whose work panics has failed; the run goes on.
+    async fn begin(&mut self, turn: Vec<String>, pace: &DefaultDirectRateLimiter) -> Result<(), WorkError> {
+        let (parts, run) = (self.parts.clone(), self.run.clone());
+        let mut begun = futures::stream::iter(turn)
+            .map(|id| {
+                let (parts, run) = (parts.clone(), run.clone());
+                async move {
+                    pace.until_ready().await;
+                    let site = id.clone();
+                    let site = contained(async move { step::first(&parts, &run, &site).await }).await;
+                    (id, site)
+                }
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some((id, site)) = begun.next().await {
+            // Left to others.
+            if site.state == SiteState::Queued {
+                return Err(WorkError::Lost);
+            }
+            self.settle(&[(id, site)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the Sites that are written. Whether the operator does not answer at all.
+    async fn follow(&mut self) -> Result<bool, WorkError> {
+        let now = Timestamp::now();
+        let patience = self.parts.bulk.answer_timeout.get();
+        let working: Vec<(String, SiteResult)> =
+            self.working().filter_map(|id| Some((id.clone(), self.results.get(id)?.clone()))).collect();
+        let (mut ended, mut silent) = (Vec::new(), false);
+        for (id, site) in working {
+            let entry = self.parts.catalog.read().get(&id);
+            let seen = entry.as_ref().map(|entry| &entry.site);
+            let verdict = match self.run.record.kind {
+                RunKind::Upgrade => judge::upgraded(seen, &self.run.record.id.to_string(), site.at),
+                RunKind::Restart if seen.is_none() => {
+                    Some((SiteState::Skipped, Some("it was deleted meanwhile".to_owned())))
+                }
+                RunKind::Restart => match step::restarted(&self.parts, &self.run, &id, &site.pods).await {
+                    Ok(verdict) => verdict,
+                    Err(error) => {
+                        warn!(site = id, %error, "the pods of a Site could not be listed");
+                        None
+                    }
+                },
+            };
+            if let Some((state, reason)) = verdict {
+                self.progress = now;
+                ended.push((id, result(state, reason, now)));
+            } else if judge::is_overdue(&site, now, patience) {
+                silent |= judge::is_overdue(&SiteResult { at: self.progress, ..site }, now, patience);
+                ended.push((id, result(SiteState::Failed, Some(judge::overdue(seen)), now)));
+            }
+        }
+        self.settle(&ended).await?;
+        Ok(silent)
+    }
+
+    /// Ends what has not begun: nobody answers.
+    async fn give_up(&mut self) -> Result<String, WorkError> {
+        let message = "given up: nothing was finished for too long; see that the operator runs, then begin another run";
+        let now = Timestamp::now();
+        let open = self.results.iter().filter(|(_, site)| !site.state.ended());
+        let failed = |(id, _): (&String, _)| (id.clone(), result(SiteState::Failed, Some(message.to_owned()), now));
+        let open: Vec<_> = open.map(failed).collect();
+        self.settle(&open).await?;
+        Ok(message.to_owned())
+    }
+
+    async fn settle(&mut self, sites: &[(String, SiteResult)]) -> Result<(), WorkError> {
+        if !self.patiently(|run| async move { run.settle(sites).await }).await? {
+            return Err(WorkError::Lost);
+        }
+        self.results.extend(sites.iter().cloned());
+        Ok(())
+    }
+
+    /// Asks Redis until it answers or the run is lost.
+    async fn patiently<T, F: Future<Output = Result<T, CacheError>>>(
+        &self,
+        question: impl Fn(Arc<HeldRun>) -> F,
+    ) -> Result<T, WorkError> {
+        loop {
+            match question(self.run.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if !self.run.held() => return Err(error.into()),
+                Err(_) => tokio::time::sleep(ROUND / 2).await,
+            }
+            if !self.run.held() {
+                return Err(WorkError::Lost);
+            }
+        }
+    }
+}
+
+/// The work on one Site, in a task of its own: its panic is its own failure.
+async fn contained(work: impl Future<Output = SiteResult> + Send + 'static) -> SiteResult {
+    tokio::spawn(work).await.unwrap_or_else(|_| {
+        let reason = "the Hub failed on this Site: see its log".to_owned();
+        result(SiteState::Failed, Some(reason), Timestamp::now())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn b20_a_panic_is_the_failure_of_one_site() {
+        let site = contained(async { panic!("of one Site") }).await;
+        assert_eq!(site.state, SiteState::Failed);
+        assert!(site.reason.unwrap().contains("see its log"));
+    }
+}
