@@ -123,7 +123,10 @@ impl World {
 
     /// Starts a Hub that differs from the usual; it is always waited for.
     pub async fn start_hub_process_with(&self, openid: &OpenId, start: Start) -> HubProcess {
-        let kubeconfig: PathBuf = start.kubeconfig.unwrap_or_else(|| self.lab().kubeconfig().to_owned());
+        let kubeconfig: PathBuf = match start.kubeconfig {
+            Some(other) => other,
+            None => self.hub_kubeconfig().await,
+        };
         let mut settings = self.settings.clone();
         merge_into(&mut settings, &openid.settings());
         merge_into(

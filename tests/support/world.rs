@@ -98,7 +98,12 @@ impl World {
 
     /// A token of the operator's service account.
     pub async fn token(&self) -> String {
-        let path = format!("/api/v1/namespaces/{}/serviceaccounts/{ACCOUNT}/token", self.namespace);
+        self.token_of(ACCOUNT).await
+    }
+
+    /// A token of a service account.
+    async fn token_of(&self, account: &str) -> String {
+        let path = format!("/api/v1/namespaces/{}/serviceaccounts/{account}/token", self.namespace);
         let request = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200},
         });
@@ -110,6 +115,14 @@ impl World {
     pub async fn kubeconfig(&self) -> PathBuf {
         let path = self.dir.path().join("operator.kubeconfig");
         std::fs::write(&path, self.lab.kubeconfig_for(None, None, &self.token().await)).unwrap();
+        path
+    }
+
+    /// The Hub's kubeconfig.
+    pub async fn hub_kubeconfig(&self) -> PathBuf {
+        let path = self.dir.path().join("hub.kubeconfig");
+        let token = self.token_of(sites::hub::rights::SERVICE_ACCOUNT).await;
+        std::fs::write(&path, self.lab.kubeconfig_for(None, None, &token)).unwrap();
         path
     }
 
