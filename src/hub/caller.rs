@@ -4,6 +4,7 @@
 //! person was recognised.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -14,6 +15,7 @@ use super::error::ApiError;
 use super::forms::site::Author;
 use crate::domain::people::{Person, Standing, standing};
 use crate::domain::site::Site;
+use crate::settings::Settings;
 
 /// How somebody said who they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub struct Caller {
     administers: bool,
     credential: Credential,
     logged_in: Option<Timestamp>,
+    csrf_token: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -46,7 +49,35 @@ impl Caller {
         credential: Credential,
         logged_in: Option<Timestamp>,
     ) -> Self {
-        Self { person: Some(person), administers, credential, logged_in }
+        Self { person: Some(person), administers, credential, logged_in, csrf_token: None }
+    }
+
+    /// With what their pages send along with a change.
+    #[must_use]
+    pub fn with_csrf_token(self, token: &str) -> Self {
+        Self { csrf_token: Some(token.into()), ..self }
+    }
+
+    /// What a page of this session sends along with a change; none without a session.
+    #[must_use]
+    pub fn csrf_token(&self) -> Option<&str> {
+        self.csrf_token.as_deref()
+    }
+
+    /// For master tokens, deletion and bulk actions: where sites share the Hub's host, a script of theirs could use a
+    /// browser's session, so it must be of a login that was just made. 403 says where to make one.
+    pub fn fresh(&self, settings: &Settings) -> Result<(), ApiError> {
+        self.fresh_at(settings, Timestamp::now())
+    }
+
+    fn fresh_at(&self, settings: &Settings, now: Timestamp) -> Result<(), ApiError> {
+        let longest = i64::try_from(settings.hub.fresh_login.get().as_secs()).unwrap_or(i64::MAX);
+        let recent = |at: Timestamp| now.as_second().saturating_sub(at.as_second()) <= longest;
+        let asked = self.credential == Credential::Session && settings.shares_host();
+        if !asked || self.logged_in.is_some_and(recent) {
+            return Ok(());
+        }
+        Err(ApiError::forbidden("log in again to do this: open /hub/login/?fresh=1&next=/hub/ and come back"))
     }
 
     /// Who it is.
@@ -121,5 +152,35 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::load::tests::minimal;
+
+    #[test]
+    fn a_shared_host_asks_sessions_for_a_fresh_login() {
+        let mut shared = minimal();
+        shared.routing.host = Some("sites.example.org".to_owned());
+        let mut apart = shared.clone();
+        apart.routing.hub_host = Some("hub.example.org".to_owned());
+        let at = |second| Timestamp::from_second(second).ok();
+        let now = Timestamp::from_second(10_000).unwrap();
+        for (settings, credential, logged_in, may) in [
+            (&shared, Credential::Session, at(10_000 - 900), true),
+            (&shared, Credential::Session, at(10_000 - 901), false),
+            (&shared, Credential::Session, None, false),
+            (&shared, Credential::Bearer, None, true),
+            (&apart, Credential::Session, None, true),
+        ] {
+            let caller = Caller::known(Person::default(), true, credential, logged_in);
+            let told = caller.fresh_at(settings, now);
+            assert_eq!(told.is_ok(), may, "{credential:?} {logged_in:?}");
+            if let Err(error) = told {
+                assert!(error.to_string().contains("/hub/login/?fresh=1&next="), "{error}");
+            }
+        }
     }
 }

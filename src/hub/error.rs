@@ -29,6 +29,9 @@ pub enum ApiError {
     /// 401: nobody knows who asks.
     #[error("log in, or send a valid token")]
     Unauthorized,
+    /// 401: the token is refused, for this reason.
+    #[error("the token is refused: {0}")]
+    InvalidToken(&'static str),
     /// 403: they may not.
     #[error("{0}")]
     Forbidden(String),
@@ -79,8 +82,11 @@ pub struct ErrorBody {
 }
 
 /// Marks an answer whose body a browser would rather see as a page.
-#[derive(Clone, Copy, Debug)]
-pub struct Refused;
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What is wrong and what to do.
+    pub message: String,
+}
 
 impl ApiError {
     /// 403 with a reason.
@@ -103,7 +109,7 @@ impl ApiError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) | Self::BadRequest(_) => StatusCode::BAD_REQUEST,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized | Self::InvalidToken(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict { .. } => StatusCode::CONFLICT,
@@ -150,18 +156,26 @@ impl IntoResponse for ApiError {
         if let Self::Cluster(failure) = &self {
             error!(error = %failure, "a call to the API server failed");
         }
-        let mut answer = (self.status(), Json(self.body())).into_response();
+        let body = self.body();
+        let message = body.message.clone();
+        let mut answer = (self.status(), Json(body)).into_response();
         let headers = answer.headers_mut();
         match &self {
             Self::Unauthorized => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"sites\""));
+            }
+            Self::InvalidToken(reason) => {
+                let value = format!("Bearer realm=\"sites\", error=\"invalid_token\", error_description=\"{reason}\"");
+                if let Ok(value) = HeaderValue::from_str(&value) {
+                    headers.insert(header::WWW_AUTHENTICATE, value);
+                }
             }
             Self::TooMany(wait) => {
                 headers.insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
             }
             _ => {}
         }
-        answer.extensions_mut().insert(Refused);
+        answer.extensions_mut().insert(Refused { message });
         answer
     }
 }
@@ -185,5 +199,8 @@ mod tests {
         let answer = ApiError::TooMany(Duration::from_millis(2500)).into_response();
         assert_eq!(answer.headers()[header::RETRY_AFTER], "2");
         assert!(ApiError::Unauthorized.into_response().headers().contains_key(header::WWW_AUTHENTICATE));
+        let refused = ApiError::InvalidToken("it has expired").into_response();
+        let told = refused.headers()[header::WWW_AUTHENTICATE].to_str().unwrap().to_owned();
+        assert!(told.starts_with("Bearer ") && told.contains("error=\"invalid_token\""), "{told}");
     }
 }

@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod error;
 pub mod etag;
 pub mod forms;
+mod limits;
 mod pages;
 pub mod rights;
 pub mod role;

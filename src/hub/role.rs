@@ -1,5 +1,6 @@
 //! `sites hub`: puts the parts together, answers until it is told to stop.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,11 @@ use anyhow::{Context, bail};
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::auth::Auth;
 use super::catalog::Catalog;
+use super::limits::Limits;
 use super::router;
 use super::state::Hub;
 use crate::cache::Cache;
@@ -62,14 +64,22 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         |redis| Cache::redis(redis.url.expose_secret()),
     )?;
     let (catalog, catalog_ended) = Catalog::start(&cluster, &namespace, settings.host(), &connected.metrics).await?;
+    let namespace: Arc<str> = namespace.into();
     let state = Hub {
-        auth: Auth::new(&settings),
+        auth: Auth::new(&settings, &namespace, &cache)?,
+        limits: Limits::new(hub),
         settings: settings.clone(),
         cluster,
-        namespace: namespace.into(),
+        namespace,
         catalog,
         cache,
     };
+    if settings.shares_host() {
+        warn!(
+            "sites share the Hub's host, and with it a browser's session: set routing.hub_host; until then master \
+               tokens, deletion and bulk actions ask people for a fresh login"
+        );
+    }
     let listener =
         TcpListener::bind(hub.address).await.with_context(|| format!("hub.address {} cannot be used", hub.address))?;
     info!(
@@ -81,11 +91,12 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (told, mut stop) = tokio::sync::watch::channel(());
-    let serving = axum::serve(listener, router::router(state)).with_graceful_shutdown(async move {
-        tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
-        info!("stopping: requests in flight may finish");
-        told.send_replace(());
-    });
+    let serving = axum::serve(listener, router::router(state).into_make_service_with_connect_info::<SocketAddr>())
+        .with_graceful_shutdown(async move {
+            tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
+            info!("stopping: requests in flight may finish");
+            told.send_replace(());
+        });
     let late = async {
         // The sender is gone only when the server is, and then the other branch has ended.
         if stop.changed().await.is_err() {

@@ -21,9 +21,11 @@ pub fn router(hub: Hub) -> Router {
         .route("/hub/api/docs/", get(api::document::page))
         .nest("/hub/api/v2", v2.clone())
         .nest("/hub/api/v1", v2)
+        .merge(auth::login::routes())
+        .route("/hub/", get(pages::home::page))
         .layer(known)
         .with_state(hub.clone());
-    finished(api.merge(pages(hub.settings)))
+    finished(api.merge(pages(hub.settings.clone())), &hub.settings)
 }
 
 /// Routes that need nothing but the settings.
@@ -37,8 +39,8 @@ fn pages(settings: Arc<Settings>) -> Router {
         .with_state(settings)
 }
 
-fn finished(routes: Router) -> Router {
-    let routes = shell::around(routes);
+fn finished(routes: Router, settings: &Arc<Settings>) -> Router {
+    let routes = shell::around(routes, settings);
     // Outside of the routing: a path without the slash at its end is the same route.
     Router::new()
         .fallback_service(tower::util::MapRequestLayer::new(shell::with_slash as fn(Request) -> Request).layer(routes))
@@ -56,7 +58,8 @@ mod tests {
 
     async fn ask(path: &str, accept: &str) -> (StatusCode, HeaderMap, String) {
         let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).unwrap();
-        let answer = finished(pages(Arc::new(minimal()))).oneshot(request).await.unwrap();
+        let settings = Arc::new(minimal());
+        let answer = finished(pages(settings.clone()), &settings).oneshot(request).await.unwrap();
         let (head, body) = answer.into_parts();
         let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
         (head.status, head.headers, text)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::auth::Auth;
 use super::catalog::Catalog;
+use super::limits::Limits;
 use crate::cache::Cache;
 use crate::cluster::Cluster;
 use crate::settings::Settings;
@@ -25,4 +26,6 @@ pub struct Hub {
     pub cache: Cache,
     /// Who is who.
     pub auth: Auth,
+    /// How much one caller may ask.
+    pub limits: Limits,
 }

@@ -28,8 +28,15 @@ impl Settings {
     /// `https://<host>/hub` without a slash at the end; `None` while no public host is set.
     #[must_use]
     pub fn hub_url(&self) -> Option<String> {
-        let host = self.routing.hub_host.as_ref().or(self.routing.host.as_ref()).filter(|host| !host.is_empty())?;
+        let host = self.routing.hub_host.as_deref().filter(|host| !host.is_empty()).or_else(|| self.host())?;
         Some(format!("https://{host}/hub"))
+    }
+
+    /// Whether pages of sites have the Hub's origin: their scripts can then use a browser's session at the Hub.
+    #[must_use]
+    pub fn shares_host(&self) -> bool {
+        let hub = self.routing.hub_host.as_deref().filter(|host| !host.is_empty());
+        self.host().is_some_and(|host| hub.is_none_or(|hub| hub == host))
     }
 
     /// Public host of the sites; `None` while it is not set (an empty text counts as not set).
@@ -75,7 +82,9 @@ mod tests {
         assert_eq!((settings.host(), settings.hub_url()), (None, None));
         settings.routing.host = Some("sites.example.org".to_owned());
         assert_eq!(settings.hub_url().as_deref(), Some("https://sites.example.org/hub"));
+        assert!(settings.shares_host());
         settings.routing.hub_host = Some("hub.example.org".to_owned());
+        assert!(!settings.shares_host());
         assert_eq!(settings.hub_url().as_deref(), Some("https://hub.example.org/hub"));
     }
 }

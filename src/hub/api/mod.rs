@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`sites`], [`site`], [`actions`] | Sites: the list, one, what can be done to it |
 //! | [`document`] | the OpenAPI document and its page |
+//! | [`whoami`] | who asks |
 //! | [`query`] | parameters of an address |
 
 pub mod actions;
@@ -11,22 +12,19 @@ pub mod document;
 pub mod query;
 pub mod site;
 pub mod sites;
+mod whoami;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::caller::Caller;
 use super::state::Hub;
 
 /// Everything below `/hub/api/v2`; `/hub/api/v1` is the same.
 pub fn routes() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
-        .routes(routes!(whoami))
+        .merge(whoami::routes())
         .routes(routes!(sites::list, sites::create))
         // With the slash: a nested `/` then ends in it.
         .nest("/sites/{space}/{site}/", of_site())
@@ -50,17 +48,4 @@ pub async fn ready(State(hub): State<Hub>) -> Result<&'static str, (StatusCode, 
     } else {
         Err((StatusCode::SERVICE_UNAVAILABLE, "the first list is not complete\n"))
     }
-}
-
-/// Who the Hub takes the caller for.
-#[derive(Serialize, ToSchema, Debug)]
-pub struct Identity {
-    /// User id; absent for nobody.
-    pub user: Option<String>,
-}
-
-/// Who the caller is.
-#[utoipa::path(get, path = "/whoami/", tag = "platform", responses((status = 200, body = Identity)))]
-async fn whoami(caller: Caller) -> Json<Identity> {
-    Json(Identity { user: caller.person().map(|person| person.user.clone()) })
 }

@@ -16,7 +16,7 @@ use super::wants_page;
 use crate::settings::Settings;
 
 /// Status, title, what to do.
-const PAGES: [(u16, &str, &str); 11] = [
+const PAGES: [(u16, &str, &str); 13] = [
     (
         400,
         "This request is not valid",
@@ -30,12 +30,14 @@ const PAGES: [(u16, &str, &str); 11] = [
     ),
     (404, "Not found", "The page was not found: there is nothing at this address. It may have been moved or removed."),
     (405, "This is not possible here", "The address exists, but not for what was asked of it."),
+    (409, "Somebody was faster", "What you see has changed since. Load the page again."),
     (
         410,
         "This site is archived",
         "Its owner or the platform has switched it off. Its content is kept: the owner can switch it on again.",
     ),
     (413, "This is too large", "What was sent is larger than what is accepted here."),
+    (415, "This form is not understood", "It was sent in a way that is not accepted here."),
     (429, "Too many requests", "Wait a moment and try again."),
     (500, "Something went wrong", "This is our mistake, and it was written down. Try again later."),
     (502, "The site does not answer", "It may be starting. Try again in a minute."),
@@ -64,7 +66,7 @@ pub async fn not_found(State(settings): State<Arc<Settings>>, headers: HeaderMap
 
 /// A page for browsers, `{"status":"error","message":…}` for programs.
 pub fn answer(settings: &Settings, code: u16, headers: &HeaderMap) -> Response {
-    let (_, title, text) = PAGES.iter().find(|(known, ..)| *known == code).unwrap_or(&PAGES[8]);
+    let (title, text) = words(code);
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let page = Page { brand: &settings.site.brand, code, title, text };
     match page.render() {
@@ -73,6 +75,24 @@ pub fn answer(settings: &Settings, code: u16, headers: &HeaderMap) -> Response {
         }
         _ => (status, Json(json!({"status": "error", "message": message(title, text)}))).into_response(),
     }
+}
+
+/// The page of a refusal that says itself what is wrong.
+pub fn refusal(settings: &Settings, code: u16, text: &str, headers: &HeaderMap) -> Response {
+    let page = Page { brand: &settings.site.brand, code, title: words(code).0, text };
+    match page.render() {
+        Ok(html) => {
+            let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
+        }
+        Err(_) => answer(settings, code, headers),
+    }
+}
+
+/// Title and text of a status; that of 500 for one without.
+fn words(code: u16) -> (&'static str, &'static str) {
+    let of = |wanted: u16| PAGES.iter().find(|(known, ..)| *known == wanted);
+    of(code).or_else(|| of(500)).map_or(("", ""), |(_, title, text)| (title, text))
 }
 
 /// One line for programs. Clients look for `not found` to tell a missing thing from a broken one.

@@ -2,6 +2,7 @@
 
 pub mod callback;
 pub mod error;
+pub mod home;
 
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
