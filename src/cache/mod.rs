@@ -1,14 +1,25 @@
 //! The shared cache: Redis, or none.
 //!
 //! The only room that may name `redis`. Owns the connection and its time limits; a cache that is down is said
-//! once and never fails a caller.
+//! once and fails no read of a caller. What cannot be done without it (locks, runs, reports) says so.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`key_space`] | the name of every key |
+//! | [`entries`] | single values: revocations, what a provider said, reports, probes |
+//! | [`locks`] | that one of many does a thing |
+//! | [`runs`] | the records of bulk runs |
 
+pub mod entries;
 pub mod key_space;
+pub mod locks;
+pub mod runs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use redis::FromRedisValue;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use thiserror::Error;
 
@@ -23,12 +34,21 @@ const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// Attempts of a connection within one command: a caller waits for no more.
 const ATTEMPTS: usize = 1;
 
-/// Why there can be no cache.
-#[derive(Debug, Error)]
+/// Why the cache did not do it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CacheError {
     /// The address is malformed. It is not repeated here: it may hold a password.
     #[error("redis.url is no redis:// or rediss:// address")]
     Address,
+    /// There is none.
+    #[error("redis.url is not set, and this needs Redis")]
+    Off,
+    /// It does not answer, or refuses.
+    #[error("Redis is down ({0}), and this needs it: try again in a minute")]
+    Down(String),
+    /// What it holds is not what we wrote: a key was changed by somebody else, or by a later release.
+    #[error("what Redis holds under {0} cannot be read")]
+    Unreadable(String),
 }
 
 /// A handle on the cache; cheap to clone.
@@ -69,22 +89,50 @@ impl Cache {
 
     /// Forgets what is cached about one Site: one DEL of a fixed list. Takes a second at most.
     pub async fn clear_site(&self, namespace: &str, id: &str) {
-        let Some(redis) = &self.0 else { return };
-        let mut connection = redis.connection.clone();
-        let keys = key_space::of_site(namespace, id);
-        let mut command = redis::cmd("DEL");
-        let deleted = command.arg(&keys[..]).query_async::<()>(&mut connection);
-        redis.note(match tokio::time::timeout(LIMIT, deleted).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.category().to_owned()),
-            Err(_) => Some("no answer".to_owned()),
-        });
+        // Without an answer the copies grow old by themselves; that it is down was said.
+        let _ = self.run::<()>(redis::cmd("DEL").arg(&key_space::of_site(namespace, id)[..])).await;
+    }
+
+    /// Whether there is a Redis at all.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// One command. Takes a second at most.
+    async fn run<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, CacheError> {
+        self.ask(|mut connection| async move { command.query_async(&mut connection).await }).await
+    }
+
+    /// Several commands as one.
+    async fn together<T: FromRedisValue>(&self, pipe: &redis::Pipeline) -> Result<T, CacheError> {
+        self.ask(|mut connection| async move { pipe.query_async(&mut connection).await }).await
+    }
+
+    /// A script: atomic.
+    async fn script<T: FromRedisValue>(&self, script: &redis::ScriptInvocation<'_>) -> Result<T, CacheError> {
+        self.ask(|mut connection| async move { script.invoke_async(&mut connection).await }).await
+    }
+
+    async fn ask<T, F: Future<Output = redis::RedisResult<T>>>(
+        &self,
+        question: impl FnOnce(ConnectionManager) -> F,
+    ) -> Result<T, CacheError> {
+        let redis = self.0.as_ref().ok_or(CacheError::Off)?;
+        let answer = match tokio::time::timeout(LIMIT, question(redis.connection.clone())).await {
+            Ok(Ok(answer)) => Ok(answer),
+            // The category alone: the text may hold what was sent.
+            Ok(Err(error)) => Err(error.category().to_owned()),
+            Err(_) => Err("no answer".to_owned()),
+        };
+        redis.note(answer.as_ref().err());
+        answer.map_err(CacheError::Down)
     }
 }
 
 impl Redis {
     /// Says each change between up and down once.
-    fn note(&self, failure: Option<String>) {
+    fn note(&self, failure: Option<&String>) {
         let down = failure.is_some();
         if self.down.swap(down, Ordering::Relaxed) == down {
             return;
