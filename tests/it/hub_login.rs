@@ -3,6 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::support::hub::ask;
 use crate::support::openid::{ADMINISTRATORS, Key, encoded};
 use crate::support::visitor::Visitor;
 use crate::support::{HUB, HubProcess, OpenId, Redis, Start, World};
@@ -296,6 +297,16 @@ async fn hub_login_a_fresh_one_asks_for_the_password() {
     let warned = hub.process.logs_with("sites share the Hub's host");
     assert_eq!(warned.len(), 1, "a shared host is said at the start");
     let browser = logged_in(&hub, openid, "alice").await;
+    world.site("mine", json!({"owner": "alice"})).await;
+    let delete = async || {
+        let token = csrf(&browser).await;
+        let site = format!("{HUB}/hub/api/v2/sites/-/mine/");
+        let answer = browser.request(&Method::DELETE, &site, &[("x-csrf-token", &token)], "").await.unwrap();
+        (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
+    };
+    let (status, text) = delete().await;
+    assert!(status == 403 && text.contains("/hub/login/?fresh=1&next="), "{status} {text}");
+    assert!(world.get("Site", "mine").await.is_some());
     // The provider knows her: a login goes through, a fresh one asks.
     assert_eq!(
         browser.open(&format!("{HUB}/hub/login/?next=/hub/%3Fa")).await.unwrap().address,
@@ -307,6 +318,8 @@ async fn hub_login_a_fresh_one_asks_for_the_password() {
     assert_eq!(seen.address, format!("{HUB}/hub/?b"), "{}", seen.text);
     let at: jiff::Timestamp = whoami(&browser).await["logged_in"].as_str().unwrap().parse().unwrap();
     assert!(jiff::Timestamp::now().as_second() - at.as_second() < 600, "{at}");
+    let (status, text) = delete().await;
+    assert_eq!(status, 202, "{text}");
     let settings = json!({"routing": {"hub_host": "hub.example.test"}});
     let apart = world.start_hub_process_with(openid, Start { settings, ..Start::default() }).await;
     assert!(apart.process.logs_with("sites share the Hub's host").is_empty());
@@ -338,5 +351,54 @@ async fn hub_login_goes_on_without_redis_and_says_when_the_provider_is_gone() {
     assert_eq!(fresh.get(WHOAMI, "").await.status, 200, "who needs no provider is served");
     let state = hub.ask("GET", "/hub/callback/?code=x&state=x", &[("accept", "text/html")], "").await;
     assert_eq!((state.status, state.header("content-type").as_str()), (400, "text/html; charset=utf-8"));
+    world.end().await;
+}
+
+/// The lines of `docs/hub.md` for a command line.
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_login_by_a_device() {
+    let (world, openid) = world().await;
+    let hub = world.start_hub_process(openid).await;
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let asked = "client_id=sites-cli&scope=openid%20email%20groups";
+    let device = ask(openid.address(), "POST", "/device/auth", &form, asked).await.unwrap();
+    assert_eq!(device.status, 200, "{}", device.text());
+    let device = device.json();
+    let code = device["device_code"].as_str().unwrap();
+    let redeem =
+        format!("client_id=sites-cli&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code={code}");
+    let early = ask(openid.address(), "POST", "/token", &form, redeem.clone()).await.unwrap();
+    assert_eq!(early.json()["error"], "authorization_pending");
+
+    // A person at any browser: the code is confirmed, then they log in.
+    let browser = hub.browser(openid);
+    let mut page = browser.open(device["verification_uri_complete"].as_str().unwrap()).await.unwrap();
+    // Each page is one form with hidden fields.
+    for _ in 0..3 {
+        if page.address.contains("/interaction/") {
+            page = browser.fill_in(&page, "alice").await.unwrap();
+            continue;
+        }
+        let fields: Vec<String> = page
+            .text
+            .split("<input ")
+            .skip(1)
+            .filter_map(|input| {
+                let attribute =
+                    |name: &str| Some(input.split_once(&format!("{name}=\""))?.1.split('"').next()?.to_owned());
+                Some(format!("{}={}", attribute("name")?, attribute("value")?))
+            })
+            .collect();
+        if fields.is_empty() {
+            break;
+        }
+        let confirmed = format!("{}&confirm=yes", fields.join("&"));
+        page = browser.post(&format!("{}/device", openid.issuer()), &confirmed).await.unwrap();
+    }
+    let given = ask(openid.address(), "POST", "/token", &form, redeem).await.unwrap();
+    assert_eq!(given.status, 200, "{} after {page:?}", given.text());
+    let token = given.json()["access_token"].as_str().unwrap().to_owned();
+    let me = hub.get(WHOAMI, &token).await.json();
+    assert_eq!((&me["user"], &me["groups"]), (&json!("alice"), &json!(["docs"])));
     world.end().await;
 }
