@@ -78,7 +78,7 @@ impl Shell {
         let length =
             request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: usize| length > hub.body_limit) {
-            return ApiError::TooLarge(hub.body_limit).into_response();
+            return ApiError::TooLarge.into_response();
         }
         let request = request.map(|body| Body::new(Limited::new(body, hub.body_limit)));
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -215,14 +215,15 @@ mod tests {
         let long = Request::post("/hub/api/echo/").header(header::CONTENT_LENGTH, 9);
         let (status, _, text) = ask(long, "123456789").await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-        assert!(text.contains("8 bytes"), "{text}");
+        assert!(text.contains("too large") || text.contains("larger"), "{text}");
     }
 
     #[tokio::test]
     async fn people_get_a_page_and_programs_json() {
         let html = |path: &str| Request::get(path).header(header::ACCEPT, "text/html");
         let (status, headers, text) = ask(html("/hub/refused/"), "").await;
-        assert_eq!((status, &headers[header::CONTENT_TYPE]), (StatusCode::FORBIDDEN, &"text/html; charset=utf-8"));
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert_eq!(headers[header::CONTENT_TYPE], "text/html; charset=utf-8");
         assert!(text.contains("because &#60;b&#62;"), "{text}");
         for request in [Request::get("/hub/refused/"), html("/hub/api/refused/")] {
             assert_eq!(ask(request, "").await.1[header::CONTENT_TYPE], "application/json");

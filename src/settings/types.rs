@@ -194,8 +194,8 @@ pub struct Hub {
     pub request_timeout: Period,
     /// Largest body of a request, in bytes. Default 1 MiB.
     pub body_limit: usize,
-    /// Proxies in front of the Hub that each add the address they were asked from to `X-Forwarded-For`. Default 0:
-    /// that header is not believed, everybody behind a proxy is one address.
+    /// Proxies in front of the Hub that each add the address they were asked from to `X-Forwarded-For`. With 0 that
+    /// header is not believed: everybody behind a proxy is one address. Default 0.
     pub trusted_proxies: usize,
     /// Bulk runs.
     pub bulk: Bulk,

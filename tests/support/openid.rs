@@ -63,6 +63,11 @@ impl OpenId {
         self.run().await;
     }
 
+    /// Stops it.
+    pub fn stop(&self) {
+        *self.process.lock().unwrap() = None;
+    }
+
     fn write_files(&self) {
         let read = |file| -> Value {
             serde_json::from_str(&std::fs::read_to_string(demo_config().join(file)).unwrap()).unwrap()
@@ -86,8 +91,8 @@ impl OpenId {
     }
 
     async fn run(&self) {
-        // First the old one: it has the port.
-        *self.process.lock().unwrap() = None;
+        // It has the port.
+        self.stop();
         let Provider { node, script } = installed().await;
         let mut command = tied(node);
         command

@@ -42,7 +42,7 @@ pub fn document() -> Value {
     document["components"]["securitySchemes"] = json!({
         "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT",
             "description": "An access token of the OpenID provider"},
-        "session": {"type": "apiKey", "in": "cookie", "name": "sites-hub",
+        "session": {"type": "apiKey", "in": "cookie", "name": "__Secure-sites-hub",
             "description": "A browser that logged in at `/hub/login/`; changes need the header `X-CSRF-Token`"},
     });
     if let Some(paths) = document["paths"].as_object_mut() {

@@ -143,6 +143,7 @@ pub async fn delete(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let site = find::administered(&hub, &caller, &address).await?;
+    caller.fresh(&hub.settings)?;
     write::delete(&hub, &caller, &site, tag(&headers, &mut Fields::default())?.as_deref()).await?;
     Ok((StatusCode::ACCEPTED, done("the site and what belongs to it are being deleted")).into_response())
 }

@@ -44,7 +44,7 @@ pub fn routes() -> OpenApiRouter<Hub> {
 #[utoipa::path(
     get,
     path = "/whoami/",
-    tag = "whoami",
+    tag = "platform",
     responses(
         (status = 200, description = "Identity and roles; nobody's too", body = WhoAmI),
         (status = 401, description = "The token is refused", body = ErrorBody),

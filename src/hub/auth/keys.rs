@@ -27,8 +27,9 @@ impl Schedule {
         self.next.is_none_or(|next| next <= now)
     }
 
-    fn worked(&mut self, now: Instant) {
-        *self = Self { next: Some(now + PAUSE), failures: 0 };
+    /// The first keys are no second look: a key that changed right after them is found at once.
+    fn worked(&mut self, now: Instant, first: bool) {
+        *self = Self { next: (!first).then(|| now + PAUSE), failures: 0 };
     }
 
     fn failed(&mut self, now: Instant) {
@@ -85,8 +86,8 @@ impl Keys {
         match fetched {
             Ok(keys) => {
                 let keys = Arc::new(keys);
-                held.keys = Some((Arc::clone(&keys), Instant::now()));
-                held.schedule.worked(Instant::now());
+                let first = held.keys.replace((Arc::clone(&keys), Instant::now())).is_none();
+                held.schedule.worked(Instant::now(), first);
                 Ok(Some(keys))
             }
             Err(error) => {
@@ -123,7 +124,9 @@ mod tests {
             schedule.failed(start);
         }
         assert!(!schedule.due(after(59)) && schedule.due(after(60)), "and never more than a minute");
-        schedule.worked(start);
+        schedule.worked(start, true);
+        assert!(schedule.due(start), "the first fetch is no refetch");
+        schedule.worked(start, false);
         assert!(!schedule.due(after(59)) && schedule.due(after(60)));
         schedule.failed(start);
         assert!(schedule.due(after(1)), "what worked forgives");
@@ -138,14 +141,13 @@ mod tests {
             Ok(CoreJsonWebKeySet::default())
         };
         let first = keys.newer(None, fetch).await.unwrap().unwrap();
-        let asked = (0..1000).map(|_| keys.newer(Some(&first), fetch));
-        let given = futures::future::join_all(asked).await;
-        assert!(given.into_iter().all(|given| given.unwrap().is_none()));
-        assert_eq!(fetches.load(Ordering::Relaxed), 1, "the first was a moment ago");
-        keys.held().schedule = Schedule::default();
-        let asked = (0..1000).map(|_| keys.newer(Some(&first), fetch));
-        let given = futures::future::join_all(asked).await;
-        assert!(given.into_iter().all(|given| given.unwrap().is_some()), "all get what one fetched");
-        assert_eq!(fetches.load(Ordering::Relaxed), 2);
+        for found in [true, false] {
+            let than = keys.kept().0.filter(|_| !found).unwrap_or_else(|| Arc::clone(&first));
+            let asked = (0..1000).map(|_| keys.newer(Some(&than), fetch));
+            let given = futures::future::join_all(asked).await;
+            // All get what one has fetched; those whom that does not help have to wait a minute.
+            assert!(given.into_iter().all(|given| given.unwrap().is_some() == found));
+            assert_eq!(fetches.load(Ordering::Relaxed), 2, "the first, and one for all");
+        }
     }
 }
