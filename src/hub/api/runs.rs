@@ -109,6 +109,7 @@ pub async fn upgrade(
     RawQuery(query): RawQuery,
 ) -> Result<(StatusCode, Json<RunAccepted>), ApiError> {
     let by = caller.platform_administrator()?.user.clone();
+    caller.fresh(&hub.settings)?;
     let force = force(query.as_deref())?;
     hub.runs.begin(RunKind::Upgrade, force, &by).await.map(accepted)
 }
@@ -128,6 +129,7 @@ pub async fn upgrade(
 )]
 pub async fn restart(State(hub): State<Hub>, caller: Caller) -> Result<(StatusCode, Json<RunAccepted>), ApiError> {
     let by = caller.platform_administrator()?.user.clone();
+    caller.fresh(&hub.settings)?;
     hub.runs.begin(RunKind::Restart, false, &by).await.map(accepted)
 }
 
