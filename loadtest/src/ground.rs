@@ -79,10 +79,8 @@ impl Ground {
         kubectl.run(&["create", "namespace", NAMESPACE])?;
         kubectl.create(&dir.path().join("definition.yaml"), &sites::domain::crd::yaml())?;
         kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "sites.sites.ecmwf.int"])?;
-        kubectl.create(
-            &dir.path().join("rights.yaml"),
-            &sites::engine::rights::yaml(&sites::operator::rights::manifests(NAMESPACE))?,
-        )?;
+        let rights = sites::engine::rights::yaml(&sites::operator::rights::manifests(NAMESPACE))?;
+        kubectl.create(&dir.path().join("rights.yaml"), &rights)?;
         if standing.parts == Parts::Alone {
             // No controller makes it, and no pod is admitted without it.
             kubectl.run(&["create", "serviceaccount", "default", "--namespace", NAMESPACE])?;

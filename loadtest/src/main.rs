@@ -8,6 +8,7 @@
 mod audit;
 mod bare;
 mod echo;
+mod fixed;
 mod ground;
 mod list;
 mod machine;
@@ -30,7 +31,7 @@ use serde_json::json;
 
 use ground::Parts;
 use machine::Machine;
-use measures::{Plan, Session, calls, create, memory, pods, upgrade};
+use measures::{Plan, Session, calls, create, hub, memory, pods, upgrade};
 use rows::{Rows, Run, Weather};
 
 /// Measures the operator against bare clients.
@@ -60,6 +61,9 @@ enum Command {
     /// Comparator: copy pod phases into Sites. Started by `run`.
     #[command(hide = true)]
     Echo,
+    /// Comparator: fixed answers. Started by `run`.
+    #[command(hide = true)]
+    Fixed,
 }
 
 #[derive(Args)]
@@ -111,6 +115,8 @@ enum Group {
     Pods,
     /// M9.
     Upgrade,
+    /// M7, M7b. Only when it is named.
+    Hub,
 }
 
 fn results() -> PathBuf {
@@ -159,6 +165,7 @@ fn command(command: Command) -> Result<ExitCode> {
         }
         Command::List => runtime.block_on(list::run()).map(|()| ExitCode::SUCCESS),
         Command::Echo => runtime.block_on(echo::run()).map(|()| ExitCode::SUCCESS),
+        Command::Fixed => runtime.block_on(fixed::run()).map(|()| ExitCode::SUCCESS),
     }
 }
 
@@ -195,6 +202,9 @@ async fn run(args: RunArgs) -> Result<ExitCode> {
         }
         if wanted(Group::Upgrade) {
             upgrade::round(&mut session, round, Parts::Alone).await?;
+        }
+        if args.only.contains(&Group::Hub) {
+            hub::round(&mut session, round).await?;
         }
     }
     if wanted(Group::Memory) {

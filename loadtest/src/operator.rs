@@ -142,7 +142,8 @@ pub fn program() -> Result<PathBuf> {
     Ok(path)
 }
 
-fn free_port() -> Result<u16> {
+/// A port that nobody listens on.
+pub fn free_port() -> Result<u16> {
     let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(held.local_addr()?.port())
 }

@@ -60,6 +60,12 @@ impl Server {
         Ok(Self { client: kube::Client::try_from(config)? })
     }
 
+    /// A server of this machine without TLS, over the same stack.
+    pub fn plain(port: u16) -> Result<Self> {
+        let config = kube::Config::new(format!("http://127.0.0.1:{port}").parse()?);
+        Ok(Self { client: kube::Client::try_from(config)? })
+    }
+
     /// The client, for watches.
     #[must_use]
     pub const fn client(&self) -> &kube::Client {

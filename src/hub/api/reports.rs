@@ -1,8 +1,7 @@
 //! `/reports/`: asked for, made in the background, read as JSON or CSV; for platform administrators.
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -14,9 +13,11 @@ use utoipa_axum::routes;
 use super::super::caller::Caller;
 use super::super::error::{ApiError, ErrorBody};
 use super::super::forms::bind;
+use super::super::forms::body::Fields;
 use super::super::reports::csv::csv;
 use super::super::reports::{Report, ReportKind, ReportState};
 use super::super::state::Hub;
+use super::query::Parameters;
 
 /// The routes.
 pub fn routes() -> OpenApiRouter<Hub> {
@@ -83,16 +84,10 @@ pub async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<ReportL
 pub async fn ask(
     State(hub): State<Hub>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Bytes,
+    Fields(fields): Fields,
 ) -> Result<(StatusCode, Json<Report>), ApiError> {
     let by = caller.platform_administrator()?.user.clone();
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let form: ReportForm = match kind.split(';').next().unwrap_or_default().trim() {
-        "application/json" => bind::json(&body)?,
-        "application/x-www-form-urlencoded" => bind::pairs(&body)?,
-        _ => return Err(ApiError::MediaType),
-    };
+    let form: ReportForm = bind::value_into(fields)?;
     Ok((StatusCode::ACCEPTED, Json(hub.reports.ask(form.kind, &by).await?)))
 }
 
@@ -117,11 +112,11 @@ pub async fn one(
     State(hub): State<Hub>,
     caller: Caller,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    mut given: Parameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     caller.platform_administrator()?;
-    let as_csv = wants_csv(query.as_deref(), &headers)?;
+    let as_csv = wants_csv(&mut given, &headers)?;
     let (report, table) = hub.reports.get(&id).await?;
     if !as_csv {
         let table = table.unwrap_or_default();
@@ -142,9 +137,8 @@ pub async fn one(
     Ok((headers, csv(&table)).into_response())
 }
 
-fn wants_csv(query: Option<&str>, headers: &HeaderMap) -> Result<bool, ApiError> {
-    let format = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).find(|(name, _)| name == "format");
-    match format.map(|(_, value)| value).as_deref() {
+fn wants_csv(given: &mut Parameters, headers: &HeaderMap) -> Result<bool, ApiError> {
+    match given.take("format")?.as_deref() {
         Some("csv") => Ok(true),
         Some("json") => Ok(false),
         Some(_) => Err(ApiError::field("format", "must be json or csv")),

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
@@ -19,6 +19,7 @@ use super::super::caller::Caller;
 use super::super::error::{ApiError, ErrorBody};
 use super::super::runs::Begun;
 use super::super::state::Hub;
+use super::query::Parameters;
 use crate::cache::runs::{Run, RunEvent, RunKind, RunState, SiteResult, SiteState};
 
 /// Runs of a list.
@@ -74,20 +75,6 @@ fn accepted(Begun { run, queued, skipped }: Begun) -> (StatusCode, Json<RunAccep
     (StatusCode::ACCEPTED, Json(RunAccepted { status: "accepted", run, queued, skipped }))
 }
 
-/// `force`, `false` if it is not given.
-pub fn force(query: Option<&str>) -> Result<bool, ApiError> {
-    let mut given = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).filter(|(name, _)| name == "force");
-    let value = given.next().map(|(_, value)| value);
-    if given.next().is_some() {
-        return Err(ApiError::field("force", "must not be repeated"));
-    }
-    match value.as_deref() {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(_) => Err(ApiError::field("force", "must be true or false")),
-    }
-}
-
 /// Upgrades every Site whose images are not those of the platform's version.
 ///
 /// One run at a time. Each Site is written behind people's edits and followed until the operator has handled it.
@@ -106,10 +93,12 @@ pub fn force(query: Option<&str>) -> Result<bool, ApiError> {
 pub async fn upgrade(
     State(hub): State<Hub>,
     caller: Caller,
-    RawQuery(query): RawQuery,
+    mut given: Parameters,
 ) -> Result<(StatusCode, Json<RunAccepted>), ApiError> {
     let by = caller.platform_administrator()?.user.clone();
-    let force = force(query.as_deref())?;
+    caller.fresh(&hub.settings)?;
+    let force = given.take_bool("force")?;
+    given.nothing_else()?;
     hub.runs.begin(RunKind::Upgrade, force, &by).await.map(accepted)
 }
 
@@ -128,6 +117,7 @@ pub async fn upgrade(
 )]
 pub async fn restart(State(hub): State<Hub>, caller: Caller) -> Result<(StatusCode, Json<RunAccepted>), ApiError> {
     let by = caller.platform_administrator()?.user.clone();
+    caller.fresh(&hub.settings)?;
     hub.runs.begin(RunKind::Restart, false, &by).await.map(accepted)
 }
 
@@ -170,12 +160,12 @@ pub async fn one(
     State(hub): State<Hub>,
     caller: Caller,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    mut given: Parameters,
 ) -> Result<Json<RunDetail>, ApiError> {
     caller.platform_administrator()?;
-    let state = form_urlencoded::parse(query.unwrap_or_default().as_bytes())
-        .find(|(name, _)| name == "state")
-        .map(|(_, word)| serde_json::from_value::<SiteState>(word.into()))
+    let state = given
+        .take("state")?
+        .map(|word| serde_json::from_value::<SiteState>(word.into()))
         .transpose()
         .map_err(|_| ApiError::field("state", "must be one of queued, working, done, failed, skipped and cancelled"))?;
     let run = known(&hub, &id).await?;
@@ -317,20 +307,6 @@ async fn known(hub: &Hub, id: &str) -> Result<Run, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn force_is_true_or_false_and_given_once() {
-        for (query, expected) in [
-            (None, Some(false)),
-            (Some("force=true"), Some(true)),
-            (Some("force=false&x=1"), Some(false)),
-            (Some("force=1"), None),
-            (Some("force="), None),
-            (Some("force=true&force=true"), None),
-        ] {
-            assert_eq!(force(query).ok(), expected, "{query:?}");
-        }
-    }
 
     #[test]
     fn a_place_is_two_numbers() {
