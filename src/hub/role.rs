@@ -12,7 +12,10 @@ use tracing::info;
 
 use super::auth::Auth;
 use super::catalog::Catalog;
+use super::notify::Notifier;
+use super::platform::Switch;
 use super::router;
+use super::site_api::SiteApi;
 use super::state::Hub;
 use crate::cache::Cache;
 use crate::engine::connect;
@@ -69,6 +72,9 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         namespace: namespace.into(),
         catalog,
         cache,
+        switch: Switch::default(),
+        site_api: SiteApi::new(&hub.site_api_url, hub.site_api_timeout.get())?,
+        notifier: Notifier::new(&settings)?,
     };
     let listener =
         TcpListener::bind(hub.address).await.with_context(|| format!("hub.address {} cannot be used", hub.address))?;

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use super::auth::Auth;
 use super::catalog::Catalog;
+use super::notify::Notifier;
+use super::platform::Switch;
+use super::site_api::SiteApi;
 use crate::cache::Cache;
 use crate::cluster::Cluster;
 use crate::settings::Settings;
@@ -25,4 +28,10 @@ pub struct Hub {
     pub cache: Cache,
     /// Who is who.
     pub auth: Auth,
+    /// What is remembered of the read-only switch.
+    pub switch: Switch,
+    /// The way to the Sites' own APIs.
+    pub site_api: SiteApi,
+    /// How people are told of requests.
+    pub notifier: Notifier,
 }

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::duration::Period;
+use super::notifications::{Jobs, Notifications};
 
 /// The whole file.
 #[derive(Deserialize, JsonSchema, Clone, Debug)]
@@ -40,6 +42,12 @@ pub struct Settings {
     /// The content mirror of a migration.
     #[serde(default)]
     pub migration: Migration,
+    /// How people are told of requests; without it requests are off.
+    #[serde(default)]
+    pub notifications: Option<Notifications>,
+    /// What is done for the platform team.
+    #[serde(default)]
+    pub jobs: Jobs,
 }
 
 /// `operator`.
@@ -197,6 +205,13 @@ pub struct Hub {
     /// Proxies in front of the Hub that each add the address they were asked from to `X-Forwarded-For`. Default 0:
     /// that header is not believed, everybody behind a proxy is one address.
     pub trusted_proxies: usize,
+    /// Folder of the platform's templates of new sites, `<name>.yaml` or `<name>.json`; only read.
+    pub templates_path: Option<PathBuf>,
+    /// Where the Hub asks a site's own API: a template over `{id}`, `{namespace}`, `{space}` and `{name}`. Default: the
+    /// site's Service in the cluster.
+    pub site_api_url: String,
+    /// Longest time until a site's own API has answered. Default 10 s.
+    pub site_api_timeout: Period,
 }
 
 /// Exact names of people and groups.
@@ -224,6 +239,9 @@ impl Default for Hub {
             request_timeout: Period::seconds(30),
             body_limit: 1 << 20,
             trusted_proxies: 0,
+            templates_path: None,
+            site_api_url: "http://{id}.{namespace}.svc:4180/{space}/{name}/s/api/v2".to_owned(),
+            site_api_timeout: Period::seconds(10),
         }
     }
 }

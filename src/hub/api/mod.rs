@@ -3,14 +3,21 @@
 //! | module | owns |
 //! |---|---|
 //! | [`sites`], [`site`], [`actions`] | Sites: the list, one, what can be done to it |
+//! | [`status`], [`credentials`] | how a Site does; its tokens and addresses |
+//! | [`platform`], [`templates`] | the platform and templates of Sites, for its administrators |
 //! | [`document`] | the OpenAPI document and its page |
 //! | [`query`] | parameters of an address |
 
 pub mod actions;
+pub mod credentials;
 pub mod document;
+pub mod platform;
 pub mod query;
+pub mod requests;
 pub mod site;
 pub mod sites;
+pub mod status;
+pub mod templates;
 
 use axum::Json;
 use axum::extract::State;
@@ -28,6 +35,8 @@ pub fn routes() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
         .routes(routes!(whoami))
         .routes(routes!(sites::list, sites::create))
+        .merge(platform::routes())
+        .merge(templates::routes())
         // With the slash: a nested `/` then ends in it.
         .nest("/sites/{space}/{site}/", of_site())
         .nest("/sites/-/{site_id}/", of_site())
@@ -41,6 +50,9 @@ fn of_site() -> OpenApiRouter<Hub> {
         .routes(routes!(actions::upgrade))
         .routes(routes!(actions::restart))
         .routes(routes!(actions::extend))
+        .merge(status::routes())
+        .merge(credentials::routes())
+        .merge(requests::routes())
 }
 
 /// `GET /hub/readyz`: 503 until the list of Sites is complete.

@@ -28,7 +28,7 @@ pub fn pairs<T: DeserializeOwned>(body: &[u8]) -> Result<T, FieldError> {
     value_into(nested(form_urlencoded::parse(body))?)
 }
 
-pub(super) fn value_into<T: DeserializeOwned>(value: Value) -> Result<T, FieldError> {
+pub(in crate::hub) fn value_into<T: DeserializeOwned>(value: Value) -> Result<T, FieldError> {
     if !value.is_object() {
         return Err(FieldError::new("", "the body must be an object of fields"));
     }
