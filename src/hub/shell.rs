@@ -78,7 +78,7 @@ impl Shell {
         let length =
             request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: usize| length > hub.body_limit) {
-            return ApiError::TooLarge.into_response();
+            return ApiError::TooLarge(hub.body_limit).into_response();
         }
         let request = request.map(|body| Body::new(Limited::new(body, hub.body_limit)));
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -173,6 +173,7 @@ pub fn with_slash(mut request: Request) -> Request {
 mod tests {
     use axum::http::StatusCode;
     use axum::routing::{get, post};
+    use axum::http::request::Builder;
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
@@ -180,7 +181,7 @@ mod tests {
     use crate::settings::Period;
     use crate::settings::load::tests::minimal;
 
-    async fn ask(request: axum::http::request::Builder, body: &'static str) -> (StatusCode, HeaderMap, String) {
+    async fn ask(request: Builder, body: &'static str) -> (StatusCode, HeaderMap, String) {
         let mut settings = minimal();
         settings.hub.body_limit = 8;
         settings.hub.request_timeout = Period::seconds(0);

@@ -45,7 +45,7 @@ pub async fn check(
         return Err(refused("send the X-CSRF-Token that /hub/api/v2/whoami/ gives"));
     }
     let (mut head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, limit).await.map_err(|_| ApiError::TooLarge)?;
+    let body = axum::body::to_bytes(body, limit).await.map_err(|_| ApiError::TooLarge(limit))?;
     let (tokens, fields): (Vec<_>, Vec<_>) = form_urlencoded::parse(&body).partition(|(name, _)| name == FIELD);
     if !matches!(tokens.as_slice(), [(_, token)] if secrets.is_csrf_token(session, token)) {
         return Err(refused("the form's csrf_token is not that of this session: load the page again"));

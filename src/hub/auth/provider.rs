@@ -157,9 +157,10 @@ impl Provider {
             let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
             let text = self.bytes(self.http.get(url)).await.ok().and_then(|bytes| String::from_utf8(bytes).ok());
             found = text.as_deref().and_then(ours);
-            match (&found, &text) {
-                (Some(_), Some(text)) => self.cache.keep_discovery(issuer, text, KEPT).await,
-                _ => tracing::warn!(issuer, "the provider's own description cannot be read"),
+            if let (Some(_), Some(text)) = (&found, &text) {
+                self.cache.keep_discovery(issuer, text, KEPT).await;
+            } else {
+                tracing::warn!(issuer, "the provider's own description cannot be read");
             }
         }
         let found = found.map(Arc::new);
