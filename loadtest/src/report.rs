@@ -139,8 +139,20 @@ fn lines(rows: &[Row]) -> Vec<Line> {
     for page in pages {
         // Static over list: the aims, 0.3 and 0.6 of the static rate, turned round so that less is better.
         let slower = figure("M7", "alone", page, "ratio").into_iter().map(|ratio| 1.0 / ratio).collect();
-        all.push(line("M7", &format!("static rate / the Hub's list, {page}"), Some((1.0 / 0.3, 1.0 / 0.6)), "", slower));
-        all.push(line("M7", &format!("the Hub's processor time a page, {page}"), None, "µs", figure("M7", "alone", page, "cpu_us")));
+        all.push(line(
+            "M7",
+            &format!("static rate / the Hub's list, {page}"),
+            Some((1.0 / 0.3, 1.0 / 0.6)),
+            "",
+            slower,
+        ));
+        all.push(line(
+            "M7",
+            &format!("the Hub's processor time a page, {page}"),
+            None,
+            "µs",
+            figure("M7", "alone", page, "cpu_us"),
+        ));
     }
     let changes: BTreeSet<&str> =
         rows.iter().filter(|row| row.metric == "M4").filter_map(|row| row.variant.strip_prefix("operator-")).collect();
@@ -168,7 +180,13 @@ fn lines(rows: &[Row]) -> Vec<Line> {
             "",
             ratios(rows, "M5", "alone", "operator", "bare-list", "ready_ms"),
         ),
-        line("M7b", "Site change to the Hub's list, p99", Some((50.0, 10.0)), "ms", figure("M7b", "alone", "change to list", "p99_ms")),
+        line(
+            "M7b",
+            "Site change to the Hub's list, p99",
+            Some((50.0, 10.0)),
+            "ms",
+            figure("M7b", "alone", "change to list", "p99_ms"),
+        ),
         line("M9", "new Site during an upgrade / idle, p99", Some((3.0, 1.5)), "", during("p99_ms")),
         line("M9", "new Site during an upgrade / idle, p50", None, "", during("p50_ms")),
     ]);

@@ -175,6 +175,29 @@ impl Cluster {
         }
     }
 
+    /// The end of a container's log: at most `lines` lines and `bytes` bytes. `None`: no such pod.
+    pub async fn log(
+        &self,
+        ns: &str,
+        pod: &str,
+        container: &str,
+        lines: usize,
+        bytes: usize,
+        previous: bool,
+    ) -> Result<Option<Bytes>, CallError> {
+        let kind = Kind::new("", "v1", "Pod", "pods", true);
+        let target = Target { subresource: Some("log"), ..Target::object(&kind, Some(ns), pod) };
+        let call = target.call("log");
+        let path = target.path().filter(|_| is_path_segment(container)).ok_or_else(|| bad_name(&call))?;
+        // All of it is safe in a query: a checked segment, numbers and a truth value.
+        let path = format!("{path}?container={container}&tailLines={lines}&limitBytes={bytes}&previous={previous}");
+        match self.send(&call, Method::GET, &path, JSON, "text/plain, */*", Bytes::new()).await {
+            Ok(text) => Ok(Some(text)),
+            Err(CallError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// [`Self::create`] without a type. The result is the metadata that the object was stored with.
     pub async fn create_value(&self, kind: &Kind, ns: Option<&str>, object: &Value) -> Result<Metadata, CallError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();

@@ -17,9 +17,12 @@ use super::catalog::Catalog;
 use super::health::Health;
 use super::health::probe::Pods;
 use super::limits::Limits;
+use super::notify::Notifier;
+use super::platform::Switch;
 use super::reports::{Reports, Sources};
 use super::router;
 use super::runs::{Runs, images};
+use super::site_api::SiteApi;
 use super::state::Hub;
 use crate::cache::Cache;
 use crate::engine::connect;
@@ -103,6 +106,9 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         runs,
         reports,
         health,
+        switch: Switch::default(),
+        site_api: SiteApi::new(&hub.site_address, hub.site_api_timeout.get())?,
+        notifier: Notifier::new(&settings)?,
     };
     if settings.shares_host() {
         warn!(

@@ -8,8 +8,11 @@ use super::auth::Auth;
 use super::catalog::Catalog;
 use super::health::Health;
 use super::limits::Limits;
+use super::notify::Notifier;
+use super::platform::Switch;
 use super::reports::Reports;
 use super::runs::Runs;
+use super::site_api::SiteApi;
 use crate::cache::Cache;
 use crate::cluster::Cluster;
 use crate::settings::Settings;
@@ -37,4 +40,10 @@ pub struct Hub {
     pub reports: Reports,
     /// The watched Sites.
     pub health: Health,
+    /// What is remembered of the read-only switch.
+    pub switch: Switch,
+    /// The way to the Sites' own APIs.
+    pub site_api: SiteApi,
+    /// How people are told of requests.
+    pub notifier: Notifier,
 }

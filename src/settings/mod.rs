@@ -4,6 +4,7 @@ pub mod check;
 pub mod derived;
 pub mod duration;
 pub mod load;
+pub mod notifications;
 pub mod reference;
 pub mod shape;
 pub mod types;

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::duration::Period;
+use super::notifications::{Jobs, Notifications};
 
 /// The whole file.
 #[derive(Deserialize, JsonSchema, Clone, Debug)]
@@ -40,6 +42,12 @@ pub struct Settings {
     /// The content mirror of a migration.
     #[serde(default)]
     pub migration: Migration,
+    /// How people are told of requests; without it requests are off.
+    #[serde(default)]
+    pub notifications: Option<Notifications>,
+    /// What is done for the platform team.
+    #[serde(default)]
+    pub jobs: Jobs,
 }
 
 /// `operator`.
@@ -202,6 +210,10 @@ pub struct Hub {
     /// Where a Site's pods answer inside the cluster: a template over `{id}` and `{namespace}`.
     /// Default `http://{id}.{namespace}.svc:4180`.
     pub site_address: String,
+    /// Folder of the platform's templates of new sites, `<name>.yaml` or `<name>.json`; only read.
+    pub templates_path: Option<PathBuf>,
+    /// Longest time until a site's own API has answered. Default 10 s.
+    pub site_api_timeout: Period,
 }
 
 /// Exact names of people and groups.
@@ -231,6 +243,8 @@ impl Default for Hub {
             trusted_proxies: 0,
             bulk: Bulk::default(),
             site_address: "http://{id}.{namespace}.svc:4180".to_owned(),
+            templates_path: None,
+            site_api_timeout: Period::seconds(10),
         }
     }
 }

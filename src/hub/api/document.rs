@@ -26,6 +26,8 @@ use super::routes;
         (name = "sites", description = "The list of Sites, and new ones"),
         (name = "site", description = "One Site"),
         (name = "actions", description = "What can be done to a Site"),
+        (name = "credentials", description = "Tokens and addresses that open a Site"),
+        (name = "requests", description = "Requests that people decide"),
         (name = "platform", description = "The platform and the caller"),
     )
 )]

@@ -3,19 +3,26 @@
 //! | module | owns |
 //! |---|---|
 //! | [`sites`], [`site`], [`actions`] | Sites: the list, one, what can be done to it |
+//! | [`status`], [`credentials`] | how a Site does; its tokens and addresses |
+//! | [`platform`], [`templates`] | the platform and templates of Sites, for its administrators |
 //! | [`document`] | the OpenAPI document and its page |
 //! | `runs`, `health`, `reports` | bulk runs, the health of watched Sites, reports |
 //! | `whoami` | who the caller is |
 //! | [`query`] | parameters of an address |
 
 pub mod actions;
+pub mod credentials;
 pub mod document;
 mod health;
+pub mod platform;
 pub mod query;
 mod reports;
+pub mod requests;
 mod runs;
 pub mod site;
 pub mod sites;
+pub mod status;
+pub mod templates;
 mod whoami;
 
 use axum::extract::State;
@@ -29,6 +36,8 @@ use super::state::Hub;
 pub fn routes() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
         .routes(routes!(sites::list, sites::create))
+        .merge(platform::routes())
+        .merge(templates::routes())
         // With the slash: a nested `/` then ends in it.
         .nest("/sites/{space}/{site}/", of_site())
         .nest("/sites/-/{site_id}/", of_site())
@@ -46,6 +55,9 @@ fn of_site() -> OpenApiRouter<Hub> {
         .routes(routes!(actions::upgrade))
         .routes(routes!(actions::restart))
         .routes(routes!(actions::extend))
+        .merge(status::routes())
+        .merge(credentials::routes())
+        .merge(requests::routes())
 }
 
 /// `GET /hub/readyz`: 503 until the list of Sites is complete.

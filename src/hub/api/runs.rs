@@ -163,11 +163,10 @@ pub async fn one(
     mut given: Parameters,
 ) -> Result<Json<RunDetail>, ApiError> {
     caller.platform_administrator()?;
-    let state = given
-        .take("state")?
-        .map(|word| serde_json::from_value::<SiteState>(word.into()))
-        .transpose()
-        .map_err(|_| ApiError::field("state", "must be one of queued, working, done, failed, skipped and cancelled"))?;
+    let state =
+        given.take("state")?.map(|word| serde_json::from_value::<SiteState>(word.into())).transpose().map_err(
+            |_| ApiError::field("state", "must be one of queued, working, done, failed, skipped and cancelled"),
+        )?;
     let run = known(&hub, &id).await?;
     let mut sites = hub.cache.run_results(&hub.namespace, &run.record.id.to_string()).await?;
     sites.retain(|_, site| state.is_none_or(|state| state == site.state));

@@ -145,7 +145,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     caller.somebody()?;
     let template = match given.take("template")? {
-        Some(name) => Some(super::super::templates::load(&hub, &name)?),
+        Some(name) => Some(super::super::templates::load(&hub, &name).await?),
         None => None,
     };
     given.nothing_else()?;

@@ -23,6 +23,12 @@ pub async fn visible(hub: &Hub, caller: &Caller, address: &Address) -> Result<Si
     }
 }
 
+/// The Site as it is now, whoever asks: for what shows nothing of it.
+pub async fn any(hub: &Hub, address: &Address) -> Result<Site, ApiError> {
+    let id = id(hub, address).ok_or(ApiError::NotFound("the site"))?;
+    read(hub, &id).await?.ok_or(ApiError::NotFound("the site"))
+}
+
 /// The Site as it is now, for an administrator of it.
 pub async fn administered(hub: &Hub, caller: &Caller, address: &Address) -> Result<Site, ApiError> {
     let site = visible(hub, caller, address).await?;

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`address`] | the two ways to name a Site in a path |
 //! | [`find`] | from a name to the Site, for those who may know of it |
+//! | [`pods`] | its pods and the end of their logs |
+//! | [`master_token`] | the one credential whose home is the Site |
 //! | [`view`] | what is shown of a Site |
 //! | [`write`] | creating, editing and deleting, without losing anybody's edit |
 //! | [`actions`] | toggle, upgrade, restart, retention |
@@ -11,5 +13,7 @@
 pub mod actions;
 pub mod address;
 pub mod find;
+pub mod master_token;
+pub mod pods;
 pub mod view;
 pub mod write;

@@ -16,6 +16,7 @@ use super::super::caller::Caller;
 use super::super::error::ApiError;
 use super::super::etag;
 use super::super::forms::site::{self as form, Edit, Fresh, Method, Rules};
+use super::super::platform;
 use super::super::state::Hub;
 use super::super::trace::Trace;
 use super::find;
@@ -57,6 +58,7 @@ pub async fn create(
     template: Option<Value>,
     trace: &Trace,
 ) -> Result<Site, ApiError> {
+    platform::writable(hub).await?;
     let fresh = Fresh {
         // A letter first: the id names a Service.
         id: format!("s{}", &uuid::Uuid::new_v4().simple().to_string()[..20]),
@@ -120,6 +122,7 @@ pub async fn patched(
     trace: &Trace,
     change: impl Fn(&Site) -> Result<Edit, ApiError>,
 ) -> Result<Edit, ApiError> {
+    platform::writable(hub).await?;
     let id = site.spec.id.clone();
     for _ in 0..ATTEMPTS {
         unchanged(tag, &site)?;
@@ -148,6 +151,7 @@ pub async fn patched(
 
 /// Deletes a Site; what belongs to it goes after it.
 pub async fn delete(hub: &Hub, caller: &Caller, site: &Site, tag: Option<&str>) -> Result<(), ApiError> {
+    platform::writable(hub).await?;
     unchanged(tag, site)?;
     let guard = Precondition { uid: site.metadata.uid.clone(), resource_version: None };
     let (namespace, id) = (Some(&*hub.namespace), &site.spec.id);

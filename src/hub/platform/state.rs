@@ -1,0 +1,111 @@
+//! The read-only switch: while it is on, nobody changes a Site through the Hub.
+//!
+//! Owns the `ConfigMap` behind it, so that it holds for all replicas and survives them, and a short memory of it, so that
+//! a write costs no extra call. Made on demand: no `ConfigMap` means that all may write.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::super::error::ApiError;
+use super::super::state::Hub;
+use crate::cluster::{CallError, Kind};
+
+/// Name of the `ConfigMap`.
+const NAME: &str = "sites-platform-state";
+/// How long a replica believes what it has read.
+const FRESH: Duration = Duration::from_secs(5);
+/// Longest message, in characters.
+pub const MESSAGE: usize = 500;
+
+/// Whether the platform takes changes.
+#[derive(Serialize, ToSchema, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlatformState {
+    /// Nobody changes Sites while this is true.
+    pub read_only: bool,
+    /// Why, for those who are refused.
+    pub message: String,
+    /// Who switched it last.
+    pub updated_by: Option<String>,
+    /// When, RFC 3339.
+    pub updated_at: Option<String>,
+}
+
+/// What this replica remembers of it.
+#[derive(Clone, Debug, Default)]
+pub struct Switch(Arc<Mutex<Option<(Instant, PlatformState)>>>);
+
+impl Switch {
+    fn remembered(&self) -> Option<PlatformState> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.as_ref().filter(|(at, _)| at.elapsed() < FRESH).map(|(_, state)| state.clone())
+    }
+
+    fn remember(&self, state: &PlatformState) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), state.clone()));
+    }
+}
+
+/// Whether Sites may be changed now, else 503 with the administrators' message. Every handler that writes asks first.
+pub async fn writable(hub: &Hub) -> Result<(), ApiError> {
+    let state = match hub.switch.remembered() {
+        Some(state) => state,
+        None => read(hub).await?,
+    };
+    if !state.read_only {
+        return Ok(());
+    }
+    let reason = if state.message.is_empty() { "try again later" } else { &state.message };
+    Err(ApiError::Unavailable(format!("the platform is read-only: {reason}")))
+}
+
+/// The switch as it is now.
+pub async fn read(hub: &Hub) -> Result<PlatformState, ApiError> {
+    let map: Option<ConfigMap> = hub.cluster.read(Some(&hub.namespace), NAME).await?;
+    let data = map.and_then(|map| map.data).unwrap_or_default();
+    let text = |key: &str| data.get(key).cloned().filter(|text| !text.is_empty());
+    let state = PlatformState {
+        read_only: data.get("read_only").is_some_and(|text| text == "true"),
+        message: text("message").unwrap_or_default(),
+        updated_by: text("updated_by"),
+        updated_at: text("updated_at"),
+    };
+    hub.switch.remember(&state);
+    Ok(state)
+}
+
+/// Turns the switch.
+pub async fn write(hub: &Hub, state: &PlatformState) -> Result<(), ApiError> {
+    let kind = Kind::of::<ConfigMap>();
+    let namespace = Some(&*hub.namespace);
+    let data = json!({
+        "read_only": state.read_only.to_string(),
+        "message": state.message,
+        "updated_by": state.updated_by.clone().unwrap_or_default(),
+        "updated_at": state.updated_at.clone().unwrap_or_default(),
+    });
+    let patch = json!({ "data": data });
+    match hub.cluster.merge_patch_value(&kind, namespace, NAME, &patch).await {
+        Err(CallError::NotFound { .. }) => {
+            let fresh: Value =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": data});
+            match hub.cluster.create_value(&kind, namespace, &fresh).await {
+                Ok(_) => {}
+                // Another replica was first.
+                Err(CallError::AlreadyExists { .. }) => {
+                    hub.cluster.merge_patch_value(&kind, namespace, NAME, &patch).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        other => {
+            other?;
+        }
+    }
+    hub.switch.remember(state);
+    Ok(())
+}
