@@ -107,7 +107,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         reports,
         health,
         switch: Switch::default(),
-        site_api: SiteApi::new(&hub.site_api_url, hub.site_api_timeout.get())?,
+        site_api: SiteApi::new(&hub.site_address, hub.site_api_timeout.get())?,
         notifier: Notifier::new(&settings)?,
     };
     if settings.shares_host() {

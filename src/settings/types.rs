@@ -212,9 +212,6 @@ pub struct Hub {
     pub site_address: String,
     /// Folder of the platform's templates of new sites, `<name>.yaml` or `<name>.json`; only read.
     pub templates_path: Option<PathBuf>,
-    /// Where the Hub asks a site's own API: a template over `{id}`, `{namespace}`, `{space}` and `{name}`. Default: the
-    /// site's Service in the cluster.
-    pub site_api_url: String,
     /// Longest time until a site's own API has answered. Default 10 s.
     pub site_api_timeout: Period,
 }
@@ -247,7 +244,6 @@ impl Default for Hub {
             bulk: Bulk::default(),
             site_address: "http://{id}.{namespace}.svc:4180".to_owned(),
             templates_path: None,
-            site_api_url: "http://{id}.{namespace}.svc:4180/{space}/{name}/s/api/v2".to_owned(),
             site_api_timeout: Period::seconds(10),
         }
     }

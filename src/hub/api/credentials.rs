@@ -160,6 +160,7 @@ of_token!(revoke, delete, DELETE, "Revokes an access token.");
 ))]
 pub async fn master(State(hub): State<Hub>, caller: Caller, address: Address) -> Result<Json<MasterToken>, ApiError> {
     let site = find::administered(&hub, &caller, &address).await?;
+    caller.fresh(&hub.settings)?;
     Ok(Json(MasterToken { status: "OK", token: master_token::of(&site).map(str::to_owned), message: None }))
 }
 
@@ -177,6 +178,7 @@ pub async fn regenerate(
     address: Address,
 ) -> Result<Json<MasterToken>, ApiError> {
     let site = find::administered(&hub, &caller, &address).await?;
+    caller.fresh(&hub.settings)?;
     let token = master_token::regenerate(&hub, &caller, site, &trace).await?;
     let message = token.is_none().then_some("the site is archived: its master token stays as it is");
     Ok(Json(MasterToken { status: "OK", token, message }))

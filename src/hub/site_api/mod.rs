@@ -35,7 +35,7 @@ struct Refusal {
 }
 
 impl SiteApi {
-    /// `url`: a template over `{id}`, `{namespace}`, `{space}` and `{name}`.
+    /// `url`: where a Site's pods answer, a template over `{id}` and `{namespace}`.
     pub fn new(url: &str, limit: Duration) -> Result<Self, reqwest::Error> {
         let http = Client::builder().redirect(redirect::Policy::none()).no_proxy().timeout(limit).build()?;
         Ok(Self { http, url: url.trim_end_matches('/').to_owned() })
@@ -85,7 +85,7 @@ impl SiteApi {
             .filter(|_| forms::id(&site.spec.id) && path.iter().all(|segment| forms::segment(segment)))
             .ok_or_else(|| ApiError::Upstream("the site has no public path yet: its API cannot be asked".to_owned()))?;
         let base = self.url.replace("{id}", &site.spec.id).replace("{namespace}", &hub.namespace);
-        Ok(format!("{}/{}", base.replace("{space}", space).replace("{name}", name), path.join("/")))
+        Ok(format!("{base}/{space}/{name}/s/api/v2/{}", path.join("/")))
     }
 
     async fn once(&self, method: &Method, url: &str, token: &str, body: Option<&Value>) -> Result<Value, Refusal> {
