@@ -17,7 +17,11 @@ use super::site::{Done, done};
 
 /// What is below `/templates/`.
 pub fn routes() -> OpenApiRouter<Hub> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, put, delete))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get, put, delete))
+        // A parameter is never empty, so the empty name needs its own answer (B24).
+        .route("/templates//", axum::routing::any(async || ApiError::field("template", "is empty")))
 }
 
 /// Templates of new Sites.

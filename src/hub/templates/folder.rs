@@ -64,7 +64,11 @@ fn one(path: PathBuf, name: &str) -> Result<Option<Value>, ApiError> {
             }
         };
         let mut text = String::new();
-        opened.take(MOST).read_to_string(&mut text).map_err(|error| broken(&error))?;
+        opened.take(MOST + 1).read_to_string(&mut text).map_err(|error| broken(&error))?;
+        // Cut, it could still be YAML, of another meaning.
+        if text.len() as u64 > MOST {
+            return Err(invalid(&file, "is too large"));
+        }
         let fields: Value = serde_saphyr::from_str(&text).map_err(|_| invalid(&file, "is not YAML"))?;
         value_into::<SiteForm>(fields.clone()).map_err(|error| invalid(&file, &error.to_string()))?;
         return Ok(Some(fields));
