@@ -38,7 +38,7 @@ async fn b24_no_name_leaves_the_templates_or_the_sites() {
     let hub = world.start_hub_process_with(openid, Start { settings, ..Start::default() }).await;
     let admin = openid.token("carol-admin");
     let good = hub.get("/hub/api/v2/templates/eu-climate_1/", &admin).await;
-    assert_eq!((good.status, &good.json()["form"]["quota"]), (200, &json!(5)), "{}", good.text());
+    assert_eq!((good.status, &good.json()["fields"]["quota"]), (200, &json!(5)), "{}", good.text());
 
     let Some(audit) = world.lab().audit_or_skip("b24_no_name_leaves_the_templates_or_the_sites") else { return };
     let mark = audit.mark();
