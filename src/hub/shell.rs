@@ -172,8 +172,8 @@ pub fn with_slash(mut request: Request) -> Request {
 #[cfg(test)]
 mod tests {
     use axum::http::StatusCode;
-    use axum::routing::{get, post};
     use axum::http::request::Builder;
+    use axum::routing::{get, post};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 

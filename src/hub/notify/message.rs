@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use md5::{Digest, Md5};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
 use super::NotifyError;
@@ -113,9 +113,13 @@ impl Texts {
 
     /// Fills the templates in.
     pub fn render(&self, request: &Request) -> Result<Message, NotifyError> {
+        let fields = context! {
+            path => &request.path, url => &request.url, assignee => &request.assignee, reporter => &request.reporter,
+            email => &request.email, comment => &request.comment, quota => request.quota,
+        };
         let text = |part: &str| {
             let name = format!("{}.{part}.txt", request.kind.name());
-            let filled = self.0.get_template(&name).and_then(|template| template.render(Value::from_serialize(request)));
+            let filled = self.0.get_template(&name).and_then(|template| template.render(fields.clone()));
             filled.map_err(|_| NotifyError::Template(name))
         };
         // A line break in it would begin another header of a mail.

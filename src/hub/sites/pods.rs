@@ -71,8 +71,8 @@ pub async fn log(
 ) -> Result<String, ApiError> {
     let mut pods = of(hub, site).await?;
     pods.sort_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0));
-    let named = |found: &&Pod| pod.is_none_or(|name| found.metadata.name.as_deref() == Some(name));
-    let found = pods.iter().rev().find(named).ok_or(ApiError::NotFound("the pod"))?;
+    let wanted = |found: &&Pod| pod.is_none_or(|name| found.metadata.name.as_deref() == Some(name));
+    let found = pods.iter().rev().find(wanted).ok_or(ApiError::NotFound("the pod"))?;
     let names = containers(found);
     let name = match container {
         Some(name) if names.iter().any(|known| known == name) => name,
