@@ -115,7 +115,8 @@ impl Texts {
     pub fn render(&self, request: &Request) -> Result<Message, NotifyError> {
         let text = |part: &str| {
             let name = format!("{}.{part}.txt", request.kind.name());
-            let filled = self.0.get_template(&name).and_then(|template| template.render(Value::from_serialize(request)));
+            let filled =
+                self.0.get_template(&name).and_then(|template| template.render(Value::from_serialize(request)));
             filled.map_err(|_| NotifyError::Template(name))
         };
         // A line break in it would begin another header of a mail.
