@@ -71,6 +71,15 @@ fn told(line: &Line) -> String {
     )
 }
 
+/// The operator's processor time as a share of the server's, run by run.
+fn share(rows: &[Row]) -> Vec<f64> {
+    let ours = rows.iter().filter(|row| (&*row.metric, &*row.server, &*row.variant) == ("M1", "alone", "operator-32"));
+    let share = |row: &Row| Some(row.number("operator_cpu_ms_per_site")? / row.number("server_cpu_ms_per_site")?);
+    ours.filter_map(share).collect()
+}
+
+// One table, a line each.
+#[allow(clippy::too_many_lines)]
 fn lines(rows: &[Row]) -> Vec<Line> {
     let line = |id, what: &str, aims, unit, values| Line { id, what: what.to_owned(), aims, unit, values };
     let seconds = |server: &str, ours: &str| ratios(rows, "M1", server, ours, "bare-", "seconds");
@@ -95,17 +104,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
             "ms",
             figure("M1", "alone", "operator-32", "operator_cpu_ms_per_site"),
         ),
-        line(
-            "M1b",
-            "the same / the server's own in the same run",
-            None,
-            "",
-            figure("M1", "alone", "operator-32", "operator_cpu_ms_per_site")
-                .into_iter()
-                .zip(figure("M1", "alone", "operator-32", "server_cpu_ms_per_site"))
-                .map(|(operator, server)| operator / server)
-                .collect(),
-        ),
+        line("M1b", "the same / the server's own in the same run", None, "", share(rows)),
         line(
             "M1b",
             "the same with controllers and kwok",

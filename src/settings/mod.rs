@@ -1,5 +1,6 @@
 //! Typed platform configuration. A leaf: uses no other room.
 
+pub mod bulk;
 pub mod check;
 pub mod derived;
 pub mod duration;
