@@ -99,8 +99,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("render", &["domain", "settings"]),
         ("runtime", &["domain", "settings", "telemetry"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
-        ("hub", &["cache", "cluster", "domain", "settings", "telemetry"]),
-        ("main.rs", &["domain", "hub", "operator", "runtime", "settings", "telemetry"]),
+        // Of the engine it has how a process connects, and how rights are written down.
+        ("hub", &["cache", "cluster", "domain", "engine", "settings", "telemetry"]),
+        ("main.rs", &["domain", "engine", "hub", "operator", "runtime", "settings", "telemetry"]),
         (
             "lib.rs",
             &["cache", "cluster", "domain", "engine", "hub", "operator", "render", "runtime", "settings", "telemetry"],

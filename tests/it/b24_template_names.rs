@@ -66,7 +66,7 @@ async fn b24_no_name_leaves_the_templates_or_the_sites() {
     // The right way round: only a name that is legal is looked up, in one collection.
     let told = hub.get("/hub/api/v2/templates/no-such_1/", &admin).await;
     assert_eq!(told.status, 404, "{}", told.text());
-    let calls = world.calls(mark).by_agent("sites-hub");
+    let calls = world.hub_calls(mark);
     let strange: Vec<_> = calls
         .0
         .iter()

@@ -141,8 +141,8 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
     let old = [first, second, third].map(async |id| uid(&world.pods(id).await[0]).to_owned());
     let old = futures::future::join_all(old).await;
     let hold = |finalizers: &Value| json!({"metadata": {"finalizers": finalizers}});
-    let held = world.pods(first).await[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    world.api.merge("Pod", &world.namespace, &held, "", &hold(&json!(["sites.test/held"]))).await.unwrap();
+    let kept = world.pods(first).await[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    world.api.merge("Pod", &world.namespace, &kept, "", &hold(&json!(["sites.test/kept"]))).await.unwrap();
     let run = admin.begin(RESTART).await;
     admin.run_is(&run, "the first Site is begun", LONG, |run| run["sites"][first]["state"] == "working").await;
     let told = admin.post(RESTART, &Value::Null).await;
@@ -156,7 +156,7 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
         new.map(|pod| uid(pod).to_owned())
     })
     .await;
-    world.api.merge("Pod", &world.namespace, &held, "", &hold(&Value::Null)).await.unwrap();
+    world.api.merge("Pod", &world.namespace, &kept, "", &hold(&Value::Null)).await.unwrap();
     let run = admin.ended(&run, LONG).await;
     assert_eq!((&run["state"], count(&run, &["done"])), (&json!("done"), 2), "{run}");
     for (id, old) in [first, second].into_iter().zip(&old) {

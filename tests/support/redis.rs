@@ -1,5 +1,6 @@
 //! A Redis server of a test's own: Debian's `redis-server`, nothing on disk, gone with the test process.
 
+use std::fmt::Write as _;
 use std::net::TcpListener;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -35,7 +36,7 @@ impl Redis {
     pub async fn command(&self, words: &[&str]) -> Option<String> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
-            request += &format!("${}\r\n{word}\r\n", word.len());
+            let _ = write!(request, "${}\r\n{word}\r\n", word.len());
         }
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await.expect("Redis is up");
         let mut stream = BufReader::new(stream);

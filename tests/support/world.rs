@@ -96,6 +96,12 @@ impl World {
         self.lab.audit().expect("an audit log").calls(mark).by_user(&self.operator_user())
     }
 
+    /// The same of this world's Hubs.
+    pub fn hub_calls(&self, mark: Mark) -> Calls {
+        let user = format!("system:serviceaccount:{}:{}", self.namespace, sites::hub::rights::SERVICE_ACCOUNT);
+        self.lab.audit().expect("an audit log").calls(mark).by_user(&user)
+    }
+
     /// A token of the operator's service account.
     pub async fn token(&self) -> String {
         self.token_of(ACCOUNT).await
