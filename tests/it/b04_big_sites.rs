@@ -1,12 +1,12 @@
 //! B04: a big Site works as far as the API server can hold its objects; one that is bigger is told so, works no loop
-//! and delays nobody. (That the Hub refuses it is the Hub's half.)
+//! and delays nobody; the Hub refuses it with the name of the field.
 
 use serde_json::{Value, json};
 
 use crate::support::api::{condition, kind_of, name_of};
 use crate::support::belongings::generation;
 use crate::support::{
-    Act, FaultProxy, Lab, Match, SOON, Start, Times, World, assert_left_alone, calls_about, eventually,
+    Act, FaultProxy, Lab, Match, OpenId, SOON, Start, Times, World, assert_left_alone, calls_about, eventually,
 };
 
 /// So many distinct names of so many characters.
@@ -139,5 +139,49 @@ async fn b04_what_the_server_calls_too_large_waits_the_longest() {
     let made: jiff::Timestamp = made.parse().unwrap();
     // Creation times have whole seconds.
     assert!(first.duration_until(made).as_secs() >= 3, "{first} {made}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b04_the_hub_takes_a_big_site_and_names_the_field_of_one_that_is_too_large() {
+    let world = World::new("b04-hub").await;
+    let openid = OpenId::get().await;
+    let hub = world.start_hub_process(openid).await;
+    let alice = openid.token("alice");
+    let create = async |name: &str, share: Value| {
+        let body = json!({"space": "docs", "name": name, "share": share});
+        hub.json("POST", "/hub/api/v2/sites/", &alice, &body).await
+    };
+    let told = create("big", json!({"view_users": people(1900, 160)})).await;
+    assert_eq!(told.status, 201, "{}", told.text());
+
+    // As much as one body may hold is more than one object may.
+    let some = people(2000, 126);
+    let all = json!({
+        "administrator_users": some, "administrator_groups": some, "view_users": some, "view_groups": some,
+    });
+    let told = create("new", all).await;
+    assert_eq!(told.status, 400, "{}", told.text());
+    let error = told.json()["errors"][0].as_str().unwrap().to_owned();
+    assert!(error.starts_with("[share.") && error.contains("the limit is"), "{error}");
+    let told = create("new", too_many()["configuration"]["share"].clone()).await;
+    assert_eq!(told.status, 413, "{}", told.text());
+    assert_eq!(hub.get("/hub/api/v2/sites/docs/new/", &alice).await.status, 404);
+
+    // One that grows, edit by edit, stops below the limit and is as it was.
+    let made = create("grows", json!({})).await.json();
+    let (id, path) = (made["id"].as_str().unwrap(), "/hub/api/v2/sites/docs/grows/");
+    let many = people(2000, 145);
+    for list in ["administrator_users", "administrator_groups", "view_users"] {
+        let told = hub.json("PATCH", path, &alice, &json!({"share": {list: many}})).await;
+        assert_eq!(told.status, 200, "{list}: {}", told.text());
+    }
+    let before = world.must("Site", id).await;
+    let told = hub.json("PATCH", path, &alice, &json!({"share": {"view_groups": many}})).await;
+    assert_eq!(told.status, 400, "{}", told.text());
+    assert!(told.json()["errors"][0].as_str().unwrap().starts_with("[share."), "{}", told.text());
+    assert_eq!(world.must("Site", id).await["spec"], before["spec"]);
+    let told = hub.json("PATCH", path, &alice, &json!({"share": {"view_users": []}, "description": "less"})).await;
+    assert_eq!(told.status, 200, "{}", told.text());
     world.end().await;
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::support::World;
 use crate::support::api::kind_of;
+use crate::support::{OpenId, World};
 
 const OWNER: &str = "sites.ecmwf.int/owner";
 
@@ -50,5 +50,44 @@ async fn b13_any_text_can_own_a_site() {
     }
     assert_eq!(labels.len(), owners.len());
     assert!(labels.contains("ana"), "a valid text stays readable");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b13_whoever_logs_in_owns_the_sites_they_create() {
+    let world = World::new("b13-hub").await;
+    let openid = OpenId::get().await;
+    let hub = world.start_hub_process(openid).await;
+    let digits = "0123456789abcdef".repeat(4);
+    let owners = ["_ana@example.org", "Zoë", &digits, "ana+x@example.org", "ana-x@example.org", "ana"];
+    let token = |owner: &str| {
+        let claims = json!({"sub": owner, "preferred_username": owner, "email": "", "groups": []});
+        openid.token_with("dave", &claims)
+    };
+    for (number, owner) in owners.iter().enumerate() {
+        let body = json!({"space": "docs", "name": format!("owned-{number}")});
+        let told = hub.json("POST", "/hub/api/v2/sites/", &token(owner), &body).await;
+        assert_eq!(told.status, 201, "{owner:?}: {}", told.text());
+        assert_eq!(told.json()["owner"], *owner);
+        let id = told.json()["id"].as_str().unwrap().to_owned();
+        assert_eq!(world.must("Site", &id).await["spec"]["owner"], *owner);
+    }
+    // Each sees theirs and nobody else's, and finds it by the exact text.
+    for (number, owner) in owners.iter().enumerate() {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.append_pair("owner", owner).finish();
+        for query in ["", query.as_str()] {
+            let seen = hub.get(&format!("/hub/api/v2/sites/?{query}"), &token(owner)).await.json();
+            assert_eq!(seen["count"], 1, "{owner:?} {query}: {seen}");
+            assert_eq!(seen["sites"][0]["name"], format!("owned-{number}"));
+        }
+    }
+    // Any other text is the platform's to give.
+    let carol = openid.token("carol-admin");
+    for (number, owner) in ["a\u{301}na / \"quoted\", {braces}; $x", "sha256-0123"].iter().enumerate() {
+        let body = json!({"space": "docs", "name": format!("given-{number}"), "owner": owner});
+        let told = hub.json("POST", "/hub/api/v2/sites/", &carol, &body).await;
+        assert_eq!((told.status, &told.json()["owner"]), (201, &json!(owner)), "{}", told.text());
+    }
     world.end().await;
 }

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::World;
 use crate::support::api::{condition, kind_of};
 use crate::support::older::{lab, refusal, write_before_the_rules};
+use crate::support::{OpenId, World};
 
 const MARKER: &str = "breakout";
 
@@ -69,5 +69,56 @@ async fn b15_hostile_texts_are_refused_and_reach_no_object() {
             assert!(!object.to_string().contains(MARKER), "{} {}", kind_of(&object), object["metadata"]["name"]);
         }
     }
+    world.end().await;
+}
+
+/// The same texts as fields of the Hub's form.
+fn as_form(site: &Value, number: usize) -> Value {
+    let mut form = json!({"space": "docs", "name": format!("hostile-{number}")});
+    let spec = site["spec"].as_object().unwrap();
+    for field in ["name", "id"].iter().filter(|field| site["spec"][**field].to_string().contains(MARKER)) {
+        form[*field] = spec[*field].clone();
+    }
+    for (field, value) in spec["configuration"].as_object().unwrap() {
+        if value.to_string().contains(MARKER) {
+            form[field.as_str()] = value.clone();
+        }
+    }
+    assert!(form.to_string().contains(MARKER), "{site}");
+    form
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b15_the_hub_refuses_hostile_texts_and_names_the_field() {
+    let world = World::new("b15-hub").await;
+    let openid = OpenId::get().await;
+    let hub = world.start_hub_process(openid).await;
+    let carol = openid.token("carol-admin");
+    let benign = json!({"space": "docs", "name": "benign", "headers": {"X-A": "\"; } ${x} # '"}});
+    let told = hub.json("POST", "/hub/api/v2/sites/", &carol, &benign).await;
+    assert_eq!(told.status, 201, "{}", told.text());
+    let id = told.json()["id"].as_str().unwrap().to_owned();
+    let before = world.must("Site", &id).await["spec"].clone();
+    for (number, site) in hostile(&world).iter().enumerate() {
+        let form = as_form(site, number);
+        let created = hub.json("POST", "/hub/api/v2/sites/", &carol, &form).await;
+        let edited = hub.json("PATCH", "/hub/api/v2/sites/docs/benign/", &carol, &form).await;
+        for told in [created, edited] {
+            assert_eq!(told.status, 400, "{form}: {}", told.text());
+            assert!(told.json()["errors"][0].as_str().unwrap().starts_with('['), "{form}: {}", told.text());
+        }
+    }
+    let bearer = format!("Bearer {carol}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+    for pair in [format!("headers.X-A=a%0D%0ASet-Cookie%3A+{MARKER}"), format!("headers.X-A%0A{MARKER}=a")] {
+        let told = hub.ask("PATCH", "/hub/api/v2/sites/docs/benign/", &headers, pair.clone()).await;
+        assert_eq!(told.status, 400, "{pair}: {}", told.text());
+    }
+    for path in ["docs/a%0a", "docs/a%3b", "%7bdocs/a", "docs/..%2fa", "-/a%0ab"] {
+        let told = hub.get(&format!("/hub/api/v2/sites/{path}/"), &carol).await;
+        assert_eq!(told.status, 400, "{path}: {}", told.text());
+    }
+    assert_eq!(world.must("Site", &id).await["spec"], before);
+    assert_eq!(world.api.list("Site", &world.namespace, "").await.len(), 1);
     world.end().await;
 }

@@ -20,6 +20,7 @@ use super::super::platform;
 use super::super::state::Hub;
 use super::super::trace::Trace;
 use super::find;
+use super::fits::{fits, largest};
 use crate::cluster::{CallError, Precondition, Propagation};
 use crate::domain::application::{Builtin, Catalog};
 use crate::domain::labels;
@@ -67,10 +68,11 @@ pub async fn create(
         quota: hub.settings.site.default_quota,
     };
     let mut site = form::create(body, template, caller.author()?, &fresh)?;
+    fits(None, &site, &hub.settings)?;
     free(hub, &site)?;
     site.metadata.namespace = Some(hub.namespace.to_string());
     site.metadata.annotations = Some([(labels::TRACEPARENT.to_owned(), trace.to_string())].into());
-    let created = hub.cluster.create(Some(&hub.namespace), &site).await.map_err(refused)?;
+    let created = hub.cluster.create(Some(&hub.namespace), &site).await.map_err(|error| refused(error, &site))?;
     log(caller, &created, "created", &[]);
     hub.catalog.note(created.clone());
     Ok(created)
@@ -105,6 +107,7 @@ pub async fn edit(
     };
     let changed = |site: &Site| {
         let edit = form::edit(site, body.clone(), method, author, rules)?;
+        fits(Some(site), &edit.site, &hub.settings)?;
         if edit.site.public_path() != site.public_path() {
             free(hub, &edit.site)?;
         }
@@ -143,7 +146,7 @@ pub async fn patched(
             Err(CallError::Conflict { .. }) => {
                 site = find::read(hub, &id).await?.ok_or(ApiError::NotFound("the site"))?;
             }
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(refused(error, &edit.site)),
         }
     }
     Err(ApiError::Unavailable("the site changes all the time: try again".to_owned()))
@@ -155,7 +158,8 @@ pub async fn delete(hub: &Hub, caller: &Caller, site: &Site, tag: Option<&str>) 
     unchanged(tag, site)?;
     let guard = Precondition { uid: site.metadata.uid.clone(), resource_version: None };
     let (namespace, id) = (Some(&*hub.namespace), &site.spec.id);
-    hub.cluster.delete::<Site>(namespace, id, &guard, Some(Propagation::Background)).await.map_err(refused)?;
+    let deleted = hub.cluster.delete::<Site>(namespace, id, &guard, Some(Propagation::Background)).await;
+    deleted.map_err(|error| refused(error, site))?;
     log(caller, site, "deleted", &[]);
     hub.catalog.forget(id);
     Ok(())
@@ -176,11 +180,14 @@ fn unchanged(tag: Option<&str>, site: &Site) -> Result<(), ApiError> {
 }
 
 /// What the API server refuses is the caller's to mend where it names a field.
-fn refused(error: CallError) -> ApiError {
+fn refused(error: CallError, site: &Site) -> ApiError {
     match error {
         CallError::Invalid { field, message, .. } => {
             let field = field.unwrap_or_default().replace("spec.configuration.", "").replace("spec.", "");
             ApiError::field(&field, message)
+        }
+        CallError::TooLarge { .. } => {
+            ApiError::field(largest(site), "the site is larger than the API server takes: shorten this")
         }
         CallError::NotFound { .. } => ApiError::NotFound("the site"),
         CallError::AlreadyExists { .. } | CallError::Conflict { .. } => {
