@@ -99,8 +99,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("render", &["domain", "settings"]),
         ("runtime", &["domain", "settings", "telemetry"]),
         ("operator", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
-        // Of the engine it has how a process connects, and how rights are written down.
-        ("hub", &["cache", "cluster", "domain", "engine", "settings", "telemetry"]),
+        // Of the engine it has how a process connects, and how rights are written down; a Site is rendered to know
+        // whether its objects will fit.
+        ("hub", &["cache", "cluster", "domain", "engine", "render", "settings", "telemetry"]),
         ("main.rs", &["domain", "engine", "hub", "operator", "runtime", "settings", "telemetry"]),
         (
             "lib.rs",

@@ -8,7 +8,7 @@
 //! | [`pods`] | its pods and the end of their logs |
 //! | [`master_token`] | the one credential whose home is the Site |
 //! | [`view`] | what is shown of a Site |
-//! | [`write`] | creating, editing and deleting, without losing anybody's edit |
+//! | [`mod@write`] | creating, editing and deleting, without losing anybody's edit |
 //! | [`actions`] | toggle, upgrade, restart, retention |
 
 pub mod actions;
