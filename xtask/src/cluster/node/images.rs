@@ -24,6 +24,9 @@ pub(super) const SITES: &str = "sites";
 /// A search path for all images.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// The certificate authorities of this machine, as Debian keeps them.
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 /// The C library and a few commands to look around with.
 const BASE: &[&str] = &["busybox", "libc6", "libgcc-s1"];
 
@@ -147,6 +150,10 @@ pub(super) fn sites(binary: &Path, archive: &Path) -> Result<()> {
     fs::create_dir_all(own.join("usr/bin"))?;
     fs::copy(binary, &program).with_context(|| format!("copying {}", binary.display()))?;
     strip(&program)?;
+    // The Hub asks servers outside the cluster: it has to know whom to trust.
+    let trusted = own.join(AUTHORITIES.trim_start_matches('/'));
+    fs::create_dir_all(trusted.parent().context("a folder")?)?;
+    fs::copy(AUTHORITIES, &trusted).with_context(|| format!("{AUTHORITIES} (Debian's ca-certificates)"))?;
     let config = json!({"Entrypoint": ["sites"], "User": "1000:1000", "Env": [PATH]});
     image::write(&image(SITES), &[&base.join("root"), &own], &config, archive)?;
     fs::remove_dir_all(own)?;
