@@ -74,9 +74,10 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
     let (catalog, catalog_ended) = Catalog::start(&cluster, &namespace, settings.host(), &connected.metrics).await?;
     let namespace: Arc<str> = namespace.into();
     let pods = Pods::new(&hub.site_address, &namespace)?;
+    let images = Arc::new(images(&settings)?);
     let (runs, runs_ended) = Runs::start(
         &settings,
-        images(&settings)?,
+        images.clone(),
         (cluster.clone(), namespace.clone()),
         catalog.clone(),
         cache.clone(),
@@ -103,6 +104,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         namespace,
         catalog,
         cache,
+        images,
         runs,
         reports,
         health,

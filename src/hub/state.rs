@@ -15,6 +15,7 @@ use super::runs::Runs;
 use super::site_api::SiteApi;
 use crate::cache::Cache;
 use crate::cluster::Cluster;
+use crate::domain::application::Catalog as Images;
 use crate::settings::Settings;
 
 /// The Hub as handlers see it.
@@ -34,6 +35,8 @@ pub struct Hub {
     pub auth: Auth,
     /// How much one caller may ask.
     pub limits: Limits,
+    /// The platform's images; their patterns are compiled once.
+    pub images: Arc<Images>,
     /// Bulk runs.
     pub runs: Runs,
     /// Reports.

@@ -21,7 +21,7 @@ use crate::server::Prepared;
 
 /// Time between two new Sites.
 const PACE: Duration = Duration::from_millis(250);
-/// Upgrade requests written a second, as many as the Hub writes unless told otherwise (`hub.bulk_rate`). With no pace
+/// Upgrade requests written a second, as many as the Hub writes unless told otherwise (`hub.bulk.rate`). With no pace
 /// at all their own cost to the server would be what is measured.
 const REQUESTS: u32 = 20;
 /// New Sites on the idle platform.

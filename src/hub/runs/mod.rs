@@ -66,7 +66,7 @@ impl Runs {
     /// Starts the two actors. The future ends with the first of them and names it.
     pub async fn start(
         settings: &Settings,
-        images: Images,
+        images: Arc<Images>,
         (cluster, namespace): (Cluster, Arc<str>),
         catalog: Catalog,
         cache: Cache,

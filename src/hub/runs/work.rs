@@ -40,7 +40,7 @@ pub struct Parts {
     pub cache: Cache,
     pub bulk: Bulk,
     pub times: RunTimes,
-    pub images: Images,
+    pub images: Arc<Images>,
 }
 
 /// Why a worker leaves its run to others.

@@ -9,7 +9,7 @@ use super::super::error::ApiError;
 use super::super::forms::site::Edit;
 use super::super::state::Hub;
 use super::super::trace::Trace;
-use super::write::{images, patched, today};
+use super::write::{patched, today};
 use crate::cluster::Precondition;
 use crate::domain::labels;
 use crate::domain::site::Site;
@@ -48,11 +48,10 @@ pub async fn extend(hub: &Hub, caller: &Caller, site: Site, trace: &Trace) -> Re
 /// Rewrites the platform's images to the present version; custom ones stay. `force` also asks the operator for a full
 /// pass by a fresh upgrade request.
 pub async fn upgrade(hub: &Hub, caller: &Caller, site: Site, force: bool, trace: &Trace) -> Result<Edit, ApiError> {
-    let images = images(hub)?;
     let request = force.then(|| uuid::Uuid::new_v4().to_string());
     let stamp = stamp(caller);
     patched(hub, caller, site, None, trace, |site| {
-        let applications = upgraded(&site.spec, &images);
+        let applications = upgraded(&site.spec, &hub.images);
         let mut patch = Value::Null;
         if applications != site.spec.configuration.applications {
             patch["spec"] = stamp.clone();

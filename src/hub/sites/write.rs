@@ -22,7 +22,6 @@ use super::super::trace::Trace;
 use super::find;
 use super::fits::{fits, largest};
 use crate::cluster::{CallError, Precondition, Propagation};
-use crate::domain::application::{Builtin, Catalog};
 use crate::domain::labels;
 use crate::domain::site::Site;
 
@@ -33,16 +32,6 @@ const ATTEMPTS: usize = 5;
 #[must_use]
 pub fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
-}
-
-/// The platform's images.
-pub fn images(hub: &Hub) -> Result<Catalog, ApiError> {
-    let configured = Builtin::ALL
-        .into_iter()
-        .filter(|builtin| *builtin != Builtin::Custom)
-        .map(|builtin| (builtin, hub.settings.image(builtin.name())));
-    Catalog::new(configured, &hub.settings.site.legacy_image_patterns)
-        .map_err(|_| ApiError::Upstream("site.legacy_image_patterns is not a list of regular expressions".to_owned()))
 }
 
 /// A secret that nobody guesses: 256 random bits.
@@ -98,10 +87,10 @@ pub async fn edit(
     tag: Option<&str>,
     trace: &Trace,
 ) -> Result<Edit, ApiError> {
-    let (images, author) = (images(hub)?, caller.author()?);
+    let author = caller.author()?;
     let defaults = &hub.settings.site;
     let rules = Rules {
-        catalog: &images,
+        catalog: &hub.images,
         default_view: (&defaults.default_view_users, &defaults.default_view_groups),
         today: today(),
     };

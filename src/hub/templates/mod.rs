@@ -1,7 +1,7 @@
 //! Templates of new Sites: those of the platform, in a folder, and saved ones, in `ConfigMap`s.
 //!
 //! Owns their names and what they may hold: fields of the form of a Site, so never a token. A name is checked before
-//! anything is opened or asked (B24); the folder is opened once as a capability, and links in it lead nowhere else.
+//! anything is opened or asked (B24); the folder is opened as a capability, and links in it lead nowhere else.
 
 mod folder;
 mod saved;
