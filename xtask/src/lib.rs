@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "there is no runtime here whose thread a sleep could block")]
 
+pub mod clients;
 pub mod cluster;
 pub mod paths;
 pub mod process;

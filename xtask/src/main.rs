@@ -34,7 +34,7 @@ enum Command {
     Up(commands::cluster::Which),
     /// End the operator and the local cluster.
     Down,
-    /// Install the Debian packages that tests need, if they are missing.
+    /// Install the programs that tests need, if they are missing.
     Setup,
     /// Check format, lints, documentation, generated files and dependencies.
     Lint,

@@ -192,7 +192,7 @@ fn folder(name: &str, go: &str, flags: &str) -> Result<PathBuf> {
 }
 
 /// Runs `fill` for a folder of the store that does not exist yet, under the folder's lock.
-pub(super) fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

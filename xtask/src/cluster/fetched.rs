@@ -1,6 +1,7 @@
 //! What comes ready-made from package registries: Debian packages, a Python wheel, npm packages. Through their own
 //! clients; into the cache folder, once per recipe. Knows not what the files are for.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +14,7 @@ use crate::process::last_of;
 use crate::progress::Step;
 
 /// The folder in the store for something that is wholly described by `recipe`.
-pub(super) fn place(name: &str, recipe: &[&[u8]]) -> PathBuf {
+pub(crate) fn place(name: &str, recipe: &[&[u8]]) -> PathBuf {
     let mut hash = Sha256::new();
     for part in recipe {
         hash.update(part);
@@ -73,17 +74,22 @@ pub(super) fn wheel(requirement: &str) -> Result<PathBuf> {
     let folder = wheel_place(requirement);
     once(&folder, |partial| {
         let step = Step::begin(name, "fetching the wheel");
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]);
-        run(pip.args(["--no-deps", "--only-binary=:all:", "--target"]).arg(partial).arg(requirement))?;
+        pip(partial, &[requirement.as_ref()])?;
         step.done("fetched");
         Ok(())
     })?;
     Ok(folder)
 }
 
+/// Installs Python packages, without what they depend on, into a folder of their own.
+pub(crate) fn pip(target: &Path, packages: &[&OsStr]) -> Result<()> {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]);
+    run(pip.args(["--no-deps", "--only-binary=:all:", "--target"]).arg(target).args(packages))
+}
+
 /// Installs what a `package-lock.json` in `dir` names, without running anybody's scripts.
-pub(super) fn npm(dir: &Path) -> Result<()> {
+pub(crate) fn npm(dir: &Path) -> Result<()> {
     let step = Step::begin("npm", "fetching packages");
     run(Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]).current_dir(dir))?;
     step.done("fetched");

@@ -1,8 +1,8 @@
 //! A Kubernetes cluster on this machine: built, started, filled with what Sites needs, and ended without a trace.
 //! Knows nothing of Sites itself. Everything listens on 127.0.0.1 only, on free ports, and dies with its owner.
 
-mod build;
-mod fetched;
+pub(crate) mod build;
+pub(crate) mod fetched;
 mod ground;
 mod groups;
 mod image;

@@ -1,19 +1,32 @@
-//! `cargo xtask setup`: the Debian packages that tests and the real node run. Installs only what is missing, and says what it does.
+//! `cargo xtask setup`: the programs that tests and the real node run: Debian packages, Python packages, a browser's
+//! driver. Installs only what is missing, and says what it does.
 
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use xtask::clients;
 use xtask::cluster::{NODE_PROGRAMS, on_path};
 
 use super::steps;
 
 /// Program that tests run, and the package that has it.
-const PROGRAMS: &[(&str, &str)] =
-    &[("redis-server", "redis-server"), ("nginx", "nginx"), ("curl", "curl"), ("litmus", "litmus")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("redis-server", "redis-server"),
+    ("nginx", "nginx"),
+    ("curl", "curl"),
+    ("litmus", "litmus"),
+    ("rclone", "rclone"),
+    ("cadaver", "cadaver"),
+    ("apache2", "apache2-bin"),
+    ("chromium", "chromium"),
+    ("wrk", "wrk"),
+];
 
 /// Installs what tests need; what a real node needs only where it may, as tests can do without.
 pub fn run() -> Result<()> {
     install("tests", PROGRAMS)?;
+    clients::python()?;
+    clients::browser()?;
     if rooted() { node() } else { Ok(()) }
 }
 
