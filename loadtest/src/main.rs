@@ -31,6 +31,7 @@ use serde_json::json;
 
 use ground::Parts;
 use machine::Machine;
+use measures::upgrade::Asked;
 use measures::{Plan, Session, calls, create, hub, memory, pods, upgrade};
 use rows::{Rows, Run, Weather};
 
@@ -201,7 +202,8 @@ async fn run(args: RunArgs) -> Result<ExitCode> {
             pods::round(&mut session, round).await?;
         }
         if wanted(Group::Upgrade) {
-            upgrade::round(&mut session, round, Parts::Alone).await?;
+            upgrade::round(&mut session, round, Asked::New).await?;
+            upgrade::round(&mut session, round, Asked::Edit).await?;
         }
         if args.only.contains(&Group::Hub) {
             hub::round(&mut session, round).await?;

@@ -160,6 +160,8 @@ pub enum Goal {
     PodRuns,
     /// As [`Self::Made`], the pod runs and the status says so.
     Runs,
+    /// After an edit that replaces the pod: the edit is done, the new pod runs and the status says so.
+    RunsAgain,
     /// This upgrade request was handled.
     Upgraded(String),
     /// The status has this phase.
@@ -195,6 +197,7 @@ impl Progress {
             Goal::Made => objects && self.status.ready,
             Goal::PodRuns => objects && self.pod_runs,
             Goal::Runs => objects && self.pod_runs && self.status.ready && self.status.phase == "Running",
+            Goal::RunsAgain => self.pod_runs && self.status.ready && self.status.phase == "Running",
             Goal::Upgraded(request) => self.status.upgraded == *request,
             Goal::Phase(phase) => self.status.phase == *phase,
         }
@@ -256,6 +259,9 @@ fn status(site: DynamicObject) -> Option<(String, What)> {
 
 fn running(pod: Pod) -> Option<(String, What)> {
     let site = pod.labels().get(labels::ID)?.clone();
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
     let status = pod.status?;
     let ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
     (ready && status.phase.as_deref() == Some("Running")).then_some((site, What::PodRuns))

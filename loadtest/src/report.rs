@@ -163,7 +163,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
             all.push(Line { id: "M4", what, aims: Some(aims), unit: "", values });
         }
     }
-    let during = |quantile| ratios(rows, "M9", "alone", "during an upgrade", "idle", quantile);
+    let during = |metric, server, quantile| ratios(rows, metric, server, "during an upgrade", "idle", quantile);
     all.extend([
         line(
             "M4b",
@@ -186,8 +186,16 @@ fn lines(rows: &[Row]) -> Vec<Line> {
             "ms",
             figure("M7b", "alone", "change to list", "p99_ms"),
         ),
-        line("M9", "new Site during an upgrade / idle, p99", Some((3.0, 1.5)), "", during("p99_ms")),
-        line("M9", "new Site during an upgrade / idle, p50", None, "", during("p50_ms")),
+        line("M9", "new Site during an upgrade / idle, p99", Some((3.0, 1.5)), "", during("M9", "alone", "p99_ms")),
+        line("M9", "new Site during an upgrade / idle, p50", None, "", during("M9", "alone", "p50_ms")),
+        line(
+            "M9b",
+            "edit to Running, during an upgrade / idle, p50",
+            Some((1.5, 1.2)),
+            "",
+            during("M9b", "whole", "p50_ms"),
+        ),
+        line("M9b", "edit to Running, during an upgrade / idle, p99", None, "", during("M9b", "whole", "p99_ms")),
     ]);
     all
 }

@@ -7,7 +7,7 @@
 //! | [`memory`] | M3, M3b, M5: memory per idle Site, restart against a bare list |
 //! | [`pods`] | M4, M4b: pod change to Site status, against an echo loop and bare patches |
 //! | [`hub`] | M7, M7b: pages of the Hub's list against the same bytes served statically |
-//! | [`upgrade`] | M9: a person's new Site while all others are upgraded |
+//! | [`upgrade`] | M9, M9b: a person's new Site, and an edit, while all others are upgraded |
 
 pub mod calls;
 pub mod create;
