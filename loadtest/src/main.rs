@@ -29,7 +29,6 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::json;
 
-use ground::Parts;
 use machine::Machine;
 use measures::upgrade::Asked;
 use measures::{Plan, Session, calls, create, hub, memory, pods, upgrade};
