@@ -3,6 +3,7 @@
 //! Owns everything that answers HTTP for the platform: the API, the login, the pages. It reads and writes Sites
 //! through the API server only; what follows from a Site is the operator's work.
 
+mod actor;
 mod api;
 mod auth;
 pub mod caller;
@@ -15,6 +16,7 @@ mod limits;
 mod notify;
 mod pages;
 pub mod platform;
+mod pod_http;
 pub mod reports;
 pub mod rights;
 pub mod role;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use futures::FutureExt;
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,10 +14,10 @@ use tracing::{info, warn};
 use super::auth::Auth;
 use super::catalog::Catalog;
 use super::health::Health;
-use super::health::probe::Pods;
 use super::limits::Limits;
 use super::notify::Notifier;
 use super::platform::Switch;
+use super::pod_http::Pods;
 use super::reports::{Reports, Sources};
 use super::router;
 use super::runs::{Runs, images};
@@ -92,10 +91,10 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         catalog: catalog.clone(),
         cache: cache.clone(),
         health: health.clone(),
-        pods,
+        pods: pods.clone(),
     };
     let (reports, reports_ended) = Reports::start(sources, &connected.metrics).await?;
-    let actors = [catalog_ended.boxed(), runs_ended.boxed(), health_ended.boxed(), reports_ended.boxed()];
+    let actors = [catalog_ended, runs_ended, health_ended, reports_ended];
     let state = Hub {
         auth: Auth::new(&settings, &namespace, &cache)?,
         limits: Limits::new(hub),
@@ -109,7 +108,7 @@ pub async fn run(args: HubArgs) -> anyhow::Result<()> {
         reports,
         health,
         switch: Switch::default(),
-        site_api: SiteApi::new(&hub.site_address, hub.site_api_timeout.get())?,
+        site_api: SiteApi::new(pods, hub.site_api_timeout.get()),
         notifier: Notifier::new(&settings)?,
     };
     if settings.shares_host() {

@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::routing::get;
 use tower::Layer;
 
+use super::platform::state::guard;
 use super::state::Hub;
 use super::{api, auth, pages, shell};
 use crate::settings::Settings;
@@ -23,6 +24,7 @@ pub fn router(hub: &Hub) -> Router {
         .nest("/hub/api/v1", v2)
         .merge(auth::login::routes())
         .route("/hub/", get(pages::home::page))
+        .route_layer(axum::middleware::from_fn_with_state(hub.clone(), guard))
         .layer(known)
         .with_state(hub.clone());
     finished(api.merge(pages(hub.settings.clone())), &hub.settings)

@@ -2,12 +2,17 @@
 //!
 //! Owns the consistency rules. Every broken one is reported, not the first only. Must not print a secret.
 
+mod people;
+
 use std::fmt;
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
 use super::Settings;
+
+/// More of them than any platform has: an address, or a count of something else.
+const MOST_PROXIES: usize = 16;
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +39,7 @@ pub fn violations(settings: &Settings) -> Vec<Violation> {
     routing(settings, &mut found);
     site(settings, &mut found);
     access(settings, &mut found);
+    people::check(settings, &mut found);
     found
 }
 
@@ -107,7 +113,25 @@ fn hub(settings: &Settings, found: &mut Vec<Violation>) {
         "must be from 1s to 12h",
     );
     expect(found, hub.requests_per_second >= 1, "hub.requests_per_second", "must be 1 or more");
-    expect(found, !hub.request_timeout.get().is_zero(), "hub.request_timeout", "must be more than 0");
+    for (key, period) in [
+        ("hub.request_timeout", hub.request_timeout),
+        ("hub.site_api_timeout", hub.site_api_timeout),
+        ("hub.bulk.answer_timeout", hub.bulk.answer_timeout),
+    ] {
+        expect(found, !period.get().is_zero(), key, "must be more than 0, such as 10s");
+    }
+    expect(
+        found,
+        hub.fresh_login.get() >= Duration::from_secs(1),
+        "hub.fresh_login",
+        "must be 1s or more, or no login is ever fresh",
+    );
+    expect(
+        found,
+        hub.trusted_proxies <= MOST_PROXIES,
+        "hub.trusted_proxies",
+        "must be the number of proxies in front of the Hub, from 0 to 16",
+    );
     expect(found, hub.body_limit >= 1024, "hub.body_limit", "must be 1024 bytes or more");
     let people = &hub.platform_administrators;
     for (key, names) in
@@ -129,12 +153,20 @@ fn hub(settings: &Settings, found: &mut Vec<Violation>) {
             "must be 1s or more, or it ends between two renewals",
         );
     }
-    expect(found, !bulk.answer_timeout.get().is_zero(), "hub.bulk.answer_timeout", "must be more than 0");
     expect(
         found,
-        url(&hub.site_address, &["https://", "http://"]) && hub.site_address.contains("{id}"),
+        url(&hub.site_address, &["https://", "http://"])
+            && hub.site_address.contains("{id}")
+            && placeholders(&hub.site_address, &["{id}", "{namespace}"]),
         "hub.site_address",
         "must be an address such as http://{id}.{namespace}.svc:4180",
+    );
+    let templates = hub.templates_path.as_deref();
+    expect(
+        found,
+        templates.is_none_or(|path| !path.as_os_str().is_empty()),
+        "hub.templates_path",
+        "must be the path of a folder, or be left out",
     );
 }
 
@@ -356,6 +388,10 @@ mod tests {
             ("hub.session_lifetime", |all| all.hub.session_lifetime = Period::seconds(12 * 3600 + 1)),
             ("hub.requests_per_second", |all| all.hub.requests_per_second = 0),
             ("hub.request_timeout", |all| all.hub.request_timeout = Period::seconds(0)),
+            ("hub.site_api_timeout", |all| all.hub.site_api_timeout = Period::seconds(0)),
+            ("hub.fresh_login", |all| all.hub.fresh_login = Period::seconds(0)),
+            ("hub.trusted_proxies", |all| all.hub.trusted_proxies = 17),
+            ("hub.templates_path", |all| all.hub.templates_path = Some("".into())),
             ("hub.body_limit", |all| all.hub.body_limit = 0),
             ("hub.platform_administrators.groups", |all| {
                 all.hub.platform_administrators.groups.push(String::new());
@@ -366,6 +402,7 @@ mod tests {
             ("hub.bulk.lease", |all| all.hub.bulk.lease = Period::seconds(0)),
             ("hub.bulk.answer_timeout", |all| all.hub.bulk.answer_timeout = Period::seconds(0)),
             ("hub.site_address", |all| all.hub.site_address = "http://pods.example.org".to_owned()),
+            ("hub.site_address", |all| all.hub.site_address = "http://{id}.{zone}.svc".to_owned()),
             ("kubernetes.storage_access_mode", |all| all.kubernetes.storage_access_mode = Some("RWX".to_owned())),
             ("kubernetes.old_claim_names[0]", |all| all.kubernetes.old_claim_names = vec!["{space}-{id}".to_owned()]),
             ("routing.host", |all| all.routing.host = Some("https://x".to_owned())),

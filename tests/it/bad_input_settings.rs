@@ -65,6 +65,30 @@ async fn bad_input_in_settings_stops_the_start_with_key_kind_and_remedy() {
         (json!({"routing": {"mode": "ingres"}}), "routing.mode", "expected"),
         (json!({"routing": {"host": "https://sites.example.test/"}}), "routing.host", "must be a host name such as"),
         (json!({"site": {"replicas": 0}}), "site.replicas", "must be 1 or more"),
+        (json!({"hub": {"fresh_login": "0s"}}), "hub.fresh_login", "must be 1s or more, or no login is ever fresh"),
+        (json!({"hub": {"site_address": format!("http://{MARKER}")}}), "hub.site_address", "such as http://{id}."),
+        (json!({"notifications": {}}), "notifications", "must hold smtp or webhook, or be left out"),
+        (
+            json!({"notifications": {"webhook": {"url": format!("//u:{MARKER}@x"), "secret": MARKER}}}),
+            "notifications.webhook.url",
+            "must be an address that begins with https://",
+        ),
+        (
+            json!({"notifications": {"webhook": {"url": "https://x", "secret": format!("{MARKER}\n")}}}),
+            "notifications.webhook.secret",
+            "must be one line",
+        ),
+        (
+            json!({"notifications": {"smtp": {"host": "x", "port": 25, "from": "a@x.org", "password": MARKER}}}),
+            "notifications.smtp.password",
+            "must be set together with notifications.smtp.user",
+        ),
+        (json!({"notifications": {"smtp": {"port": "many"}}}), "notifications.smtp.port", "expected"),
+        (
+            json!({"jobs": {"notification_default_assignee": ""}}),
+            "jobs.notification_default_assignee",
+            "must not be empty",
+        ),
         (json!({"unknown": MARKER}), "unknown", "unknown key; known keys here: "),
     ] {
         for told in stopped(&settings(&patch), &[]).await {

@@ -11,7 +11,7 @@ const CALLERS: [&str; 5] = ["", "dave", "bob", "alice", "carol-admin"];
 
 /// The route, and for each caller `+` (served) or why not: 1 unknown (401), 3 forbidden (403), 4 not there (404).
 /// `{site}` stands for both addresses of a private Site.
-const TABLE: &[(&str, &str, &str)] = &[
+pub const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/whoami/", "+ + + + +"),
     ("GET", "/sites/", "+ + + + +"),
     ("POST", "/sites/", "1 + + + +"),
@@ -64,8 +64,18 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("DELETE", "/platform/volumes/{name}/", "1 3 3 3 4"),
 ];
 
+/// An address of a row for a Site that has this one.
+pub fn filled_in(path: &str, site: &str) -> String {
+    let path = path
+        .replace("{site}", site)
+        .replace("{id}", "5b0d4a4e-6d0f-4f58-9f5a-0d7f7f6a4c11")
+        .replace("{token_id}", "t1")
+        .replace("{name}", "no-such-thing");
+    format!("/hub/api/v2{path}")
+}
+
 /// A row's routes as the document names them.
-fn documented(path: &str) -> Vec<String> {
+pub fn documented(path: &str) -> Vec<String> {
     let path = path.split('?').next().unwrap();
     ["/sites/{space}/{site}", "/sites/-/{site_id}"].map(|site| path.replace("{site}/", &format!("{site}/"))).into()
 }
@@ -112,12 +122,7 @@ async fn hub_access_matrix_of_every_route_and_caller() {
                     continue;
                 }
                 let token = if caller.is_empty() { String::new() } else { openid.token(caller) };
-                let path = path
-                    .replace("{site}", &address)
-                    .replace("{id}", "5b0d4a4e-6d0f-4f58-9f5a-0d7f7f6a4c11")
-                    .replace("{token_id}", "t1")
-                    .replace("{name}", "no-such-thing");
-                let url = format!("/hub/api/v2{path}");
+                let url = filled_in(path, &address);
                 eventually("the Hub knows the Site", SOON, || async {
                     let told = hub.get(&format!("/hub/api/v2/sites/docs/{name}/"), &openid.token("alice")).await;
                     if told.status == 200 { Ok(()) } else { Err(told.text()) }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::hub::ask;
 use crate::support::openid::{ADMINISTRATORS, Key, encoded};
 use crate::support::visitor::Visitor;
-use crate::support::{HUB, HubProcess, OpenId, Redis, Start, World};
+use crate::support::{HUB, HubProcess, OpenId, Redis, SOON, Start, World, eventually};
 
 const WHOAMI: &str = "/hub/api/v2/whoami/";
 
@@ -152,10 +152,7 @@ async fn hub_login_a_session_ends_and_cannot_be_made() {
     let short = world.start_hub_process_with(openid, Start { settings, ..Start::default() }).await;
     let browser = short.browser(openid);
     browser.log_in(&format!("{HUB}/hub/login/"), "alice").await.unwrap();
-    crate::support::eventually("the session ends", crate::support::SOON, || async {
-        whoami(&browser).await["user"].is_null()
-    })
-    .await;
+    eventually("the session ends", SOON, || async { whoami(&browser).await["user"].is_null() }).await;
     world.end().await;
 }
 
@@ -296,29 +293,60 @@ async fn hub_login_a_fresh_one_asks_for_the_password() {
     let hub = world.start_hub_process(openid).await;
     let warned = hub.process.logs_with("sites share the Hub's host");
     assert_eq!(warned.len(), 1, "a shared host is said at the start");
+    // The same, but there a login is old after a second.
+    let settings = json!({"hub": {"fresh_login": "1s"}});
+    let strict = world.start_hub_process_with(openid, Start { settings, ..Start::default() }).await;
     let browser = logged_in(&hub, openid, "alice").await;
-    world.site("mine", json!({"owner": "alice"})).await;
-    let delete = async || {
-        let token = csrf(&browser).await;
-        let site = format!("{HUB}/hub/api/v2/sites/-/mine/");
-        let answer = browser.request(&Method::DELETE, &site, &[("x-csrf-token", &token)], "").await.unwrap();
-        (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
+    world.site("mine", json!({"owner": "alice", "configuration": {"tokens": {"master": "marker-4711"}}})).await;
+    let token_path = "/hub/api/v2/sites/-/mine/master-token/";
+    let at_strict = async || {
+        let cookies = sent(&browser);
+        strict.ask("GET", token_path, &[("cookie", cookies.as_str())], "").await
     };
-    let (status, text) = delete().await;
+    let gave_password =
+        async || whoami(&browser).await["logged_in"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+
+    // Who has just given the password is not asked for it once more.
+    let first = gave_password().await;
+    let shown = browser.request(&Method::GET, &format!("{HUB}{token_path}"), &[], "").await.unwrap();
+    assert_eq!(shown.status(), 200, "{:?}", shown.body());
+    let told = eventually("the login grows old", SOON, || async {
+        let told = at_strict().await;
+        if told.status == 403 { Ok(told) } else { Err(told.text()) }
+    })
+    .await;
+    assert!(told.text().contains("/hub/login/?fresh=1&next=") && !told.text().contains("marker"), "{}", told.text());
+    let delete = async |hub: &HubProcess| {
+        let (cookies, token) = (sent(&browser), csrf(&browser).await);
+        let headers = [("cookie", cookies.as_str()), ("x-csrf-token", token.as_str())];
+        let told = hub.ask("DELETE", "/hub/api/v2/sites/-/mine/", &headers, "").await;
+        (told.status, told.text())
+    };
+    let (status, text) = delete(&strict).await;
     assert!(status == 403 && text.contains("/hub/login/?fresh=1&next="), "{status} {text}");
     assert!(world.get("Site", "mine").await.is_some());
-    // The provider knows her: a login goes through, a fresh one asks.
+
+    // The provider knows her: a login goes through without the password, and is as old as that.
     assert_eq!(
         browser.open(&format!("{HUB}/hub/login/?next=/hub/%3Fa")).await.unwrap().address,
         format!("{HUB}/hub/?a")
     );
+    assert_eq!((gave_password().await, at_strict().await.status), (first, 403));
+    // Nor does it help to take the question out of a fresh one.
+    let begun = browser.request(&Method::GET, &format!("{HUB}/hub/login/?fresh=1"), &[], "").await.unwrap();
+    let location = begun.headers()["location"].to_str().unwrap().to_owned();
+    assert!(location.contains("&prompt=login") && location.contains("&max_age=0"), "{location}");
+    let silent = location.replace("&prompt=login", "").replace("&max_age=0", "");
+    let seen = browser.open(&silent).await.unwrap();
+    assert!(seen.status == 403 && seen.text.contains("did not ask for the password"), "{seen:?}");
+
+    // A fresh one asks.
     let page = browser.open(&format!("{HUB}/hub/login/?fresh=1&next=/hub/%3Fb")).await.unwrap();
     assert!(page.address.contains("/interaction/"), "{page:?}");
     let seen = browser.fill_in(&page, "alice").await.unwrap();
     assert_eq!(seen.address, format!("{HUB}/hub/?b"), "{}", seen.text);
-    let at: jiff::Timestamp = whoami(&browser).await["logged_in"].as_str().unwrap().parse().unwrap();
-    assert!(jiff::Timestamp::now().as_second() - at.as_second() < 600, "{at}");
-    let (status, text) = delete().await;
+    assert!(gave_password().await > first);
+    let (status, text) = delete(&hub).await;
     assert_eq!(status, 202, "{text}");
     let settings = json!({"routing": {"hub_host": "hub.example.test"}});
     let apart = world.start_hub_process_with(openid, Start { settings, ..Start::default() }).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{HubProcess, OpenId, SOON, World, eventually};
+use crate::support::{Act, FaultProxy, HubProcess, Match, OpenId, SOON, Start, Times, World, eventually};
 
 const SITES: &str = "/hub/api/v2/sites/";
 
@@ -249,5 +249,90 @@ async fn hub_sites_are_archived_upgraded_restarted_extended_and_deleted() {
     assert_eq!(hub.json("DELETE", &path, &alice, &Value::Null).await.status, 202);
     assert_eq!(hub.get(&path, &alice).await.status, 404);
     world.wait_gone(&id).await;
+    world.end().await;
+}
+
+/// Deletes a Site while something happens to it between the Hub's reading and its deleting.
+async fn delete_during<F: Future<Output = ()>>(
+    proxy: &FaultProxy,
+    hub: &HubProcess,
+    headers: &[(&str, &str)],
+    path: &str,
+    between: F,
+) -> (u16, Value) {
+    let held = proxy.fault(Match::on("delete", "sites"), Act::Hold, Times::Count(1));
+    let (told, ()) = tokio::join!(hub.ask("DELETE", path, headers, ""), async {
+        eventually("the deletion is on its way", SOON, || async { proxy.hits(held) == 1 }).await;
+        between.await;
+        proxy.lift(held);
+    });
+    (told.status, told.json())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_sites_a_deletion_of_a_version_is_of_that_version() {
+    let world = World::new("hub-sites-delete").await;
+    let proxy = FaultProxy::start(world.lab()).await;
+    let openid = OpenId::get().await;
+    let start = Start { kubeconfig: Some(world.hub_kubeconfig_through(&proxy).await), ..Start::default() };
+    let hub = world.start_hub_process_with(openid, start).await;
+    let alice = openid.token("alice");
+    let bearer = format!("Bearer {alice}");
+    let mut ids = Vec::new();
+    for name in ["edited", "written", "any", "again"] {
+        ids.push(create(&hub, &alice, name, json!({})).await["id"].as_str().unwrap().to_owned());
+    }
+    let path = |name: &str| format!("{SITES}docs/{name}/");
+    let tag = async |name: &str| hub.get(&path(name), &alice).await.header("etag");
+
+    // An edit in between is somebody's: it is named, and the Site stays.
+    let seen = tag("edited").await;
+    let headers = [("authorization", bearer.as_str()), ("if-match", seen.as_str())];
+    let edit = async || {
+        world.edit_site(&ids[0], json!({"spec": {"configuration": {"quota": 9}}})).await;
+    };
+    let (status, told) = delete_during(&proxy, &hub, &headers, &path("edited"), edit()).await;
+    assert_eq!((status, &told["errors"]), (409, &json!(["[quota] changed since"])), "{told}");
+    assert_eq!(world.must("Site", &ids[0]).await["spec"]["configuration"]["quota"], 9);
+    // Of an older version it is refused before anything is asked; of the present one it is done.
+    let told = hub.ask("DELETE", &path("edited"), &headers, "").await;
+    assert_eq!((told.status, &told.json()["errors"]), (409, &json!(["[quota] changed since"])));
+    let present = tag("edited").await;
+    let headers = [("authorization", bearer.as_str()), ("if-match", present.as_str())];
+    assert_eq!(hub.ask("DELETE", &path("edited"), &headers, "").await.status, 202);
+    assert!(world.get("Site", &ids[0]).await.is_none());
+
+    // A status write in between is nobody's edit.
+    let seen = tag("written").await;
+    let headers = [("authorization", bearer.as_str()), ("if-match", seen.as_str())];
+    let write = async || {
+        let patch = json!({"status": {"phase": "Pending"}});
+        world.api.merge("Site", &world.namespace, &ids[1], "status", &patch).await.unwrap();
+    };
+    let (status, told) = delete_during(&proxy, &hub, &headers, &path("written"), write()).await;
+    assert_eq!(status, 202, "{told}");
+    assert!(world.get("Site", &ids[1]).await.is_none());
+
+    // Who saw no version means the Site as it is; `*` is no version.
+    for (name, id, more) in [("any", &ids[2], None), ("again", &ids[3], Some(("if-match", "*")))] {
+        let headers: Vec<_> = std::iter::once(("authorization", bearer.as_str())).chain(more).collect();
+        let edit = async || {
+            world.edit_site(id, json!({"spec": {"configuration": {"quota": 9}}})).await;
+        };
+        let (status, told) = delete_during(&proxy, &hub, &headers, &path(name), edit()).await;
+        assert_eq!(status, 202, "{name}: {told}");
+        assert!(world.get("Site", id).await.is_none());
+    }
+
+    // Another Site by the same id is not the one that was meant.
+    world.site("twin", json!({"owner": "alice", "configuration": {"space": "docs"}})).await;
+    let replace = async || {
+        world.delete_site("twin").await;
+        world.site("twin", json!({"owner": "alice", "configuration": {"space": "docs"}})).await;
+    };
+    let headers = [("authorization", bearer.as_str())];
+    let (status, told) = delete_during(&proxy, &hub, &headers, &format!("{SITES}-/twin/"), replace()).await;
+    assert_eq!(status, 409, "{told}");
+    assert!(world.get("Site", "twin").await.is_some());
     world.end().await;
 }

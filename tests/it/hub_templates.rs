@@ -3,8 +3,10 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use crate::support::{OpenId, Start, World};
+use crate::support::api::name_of;
+use crate::support::{Act, FaultProxy, Match, OpenId, SOON, Start, Times, World, eventually};
 
 const TEMPLATES: &str = "/hub/api/v2/templates/";
 
@@ -73,5 +75,61 @@ async fn hub_templates_are_saved_listed_used_and_deleted() {
     assert_eq!(hub.json("DELETE", &at("Mine.1"), &admin, &Value::Null).await.status, 404);
     let told = hub.json("POST", create, &alice, &json!({"space": "docs", "name": "other"})).await;
     assert_eq!(told.status, 404, "{}", told.text());
+    world.end().await;
+}
+
+/// The object that holds a saved template.
+fn object(name: &str) -> String {
+    let digest = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("sites-template-{}", &digest[..32])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_templates_touch_only_what_is_theirs() {
+    let world = World::new("hub-templates-own").await;
+    let proxy = FaultProxy::start(world.lab()).await;
+    let openid = OpenId::get().await;
+    let start = Start { kubeconfig: Some(world.hub_kubeconfig_through(&proxy).await), ..Start::default() };
+    let hub = world.start_hub_process_with(openid, start).await;
+    let admin = openid.token("carol-admin");
+    let at = |name: &str| format!("{TEMPLATES}{name}/");
+
+    // Somebody else's object under the very name, without our label or with another value of it.
+    for (name, labels) in [("plain", json!({})), ("marked", json!({"sites.ecmwf.int/template": "draft"}))] {
+        let foreign = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": object(name), "labels": labels},
+            "data": {"name": name, "fields": "{\"quota\": 99}", "theirs": "kept"},
+        });
+        let made = world.api.create(&world.namespace, &foreign).await.unwrap();
+        assert_eq!(hub.get(&at(name), &admin).await.status, 404, "{name}");
+        assert_eq!(hub.json("DELETE", &at(name), &admin, &Value::Null).await.status, 404, "{name}");
+        let told = hub.json("PUT", &at(name), &admin, &json!({"quota": 1})).await;
+        assert_eq!(told.status, 409, "{name}: {}", told.text());
+        assert!(told.text().contains("choose another name"), "{}", told.text());
+        let kept = world.config_map(name_of(&made)).await;
+        assert_eq!(kept["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"], "{name}");
+    }
+    assert_eq!(hub.get(TEMPLATES, &admin).await.json()["templates"], json!([]));
+
+    // What changes between reading and writing is not overwritten, nor deleted.
+    let told = hub.json("PUT", &at("mine"), &admin, &json!({"quota": 1})).await;
+    assert_eq!(told.status, 200, "{}", told.text());
+    for (method, verb, body) in [("PUT", "patch", json!({"quota": 2})), ("DELETE", "delete", Value::Null)] {
+        let held = proxy.fault(Match::on(verb, "configmaps"), Act::Hold, Times::Count(1));
+        let path = at("mine");
+        let (told, ()) = tokio::join!(hub.json(method, &path, &admin, &body), async {
+            eventually("it is on its way", SOON, || async { proxy.hits(held) == 1 }).await;
+            let edit = json!({"data": {"fields": format!("{{\"description\": \"{verb}\"}}")}});
+            world.api.merge("ConfigMap", &world.namespace, &object("mine"), "", &edit).await.unwrap();
+            proxy.lift(held);
+        });
+        assert_eq!(told.status, 409, "{method}: {}", told.text());
+        let fields = hub.get(&path, &admin).await.json()["fields"].clone();
+        assert_eq!(fields, json!({"description": verb}), "{method}");
+    }
+    let told = hub.json("PUT", &at("mine"), &admin, &json!({"quota": 3})).await;
+    assert_eq!((told.status, &told.json()["fields"]), (200, &json!({"quota": 3})), "{}", told.text());
+    assert_eq!(hub.json("DELETE", &at("mine"), &admin, &Value::Null).await.status, 200);
+    assert!(world.get("ConfigMap", &object("mine")).await.is_none());
     world.end().await;
 }

@@ -47,6 +47,8 @@ mod hub_access_matrix;
 mod hub_health;
 mod hub_limits;
 mod hub_login;
+mod hub_platform;
+mod hub_read_only;
 mod hub_reports;
 mod hub_runs;
 mod hub_runs_five_hundred;

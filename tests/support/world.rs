@@ -10,6 +10,7 @@ use super::api::{ApiServer, SITE_KINDS, condition, documents, kind_of, merge_int
 use super::audit::{Calls, Mark};
 use super::lab::{Lab, sites};
 use super::operator::{Operator, Shared, Start};
+use super::proxy::FaultProxy;
 use super::redis::Redis;
 use super::wait::{SOON, eventually};
 
@@ -129,6 +130,14 @@ impl World {
         let path = self.dir.path().join("hub.kubeconfig");
         let token = self.token_of(sites::hub::rights::SERVICE_ACCOUNT).await;
         std::fs::write(&path, self.lab.kubeconfig_for(None, None, &token)).unwrap();
+        path
+    }
+
+    /// As [`World::hub_kubeconfig`], through a proxy.
+    pub async fn hub_kubeconfig_through(&self, proxy: &FaultProxy) -> PathBuf {
+        let path = self.dir.path().join("hub-through-proxy.kubeconfig");
+        let token = self.token_of(sites::hub::rights::SERVICE_ACCOUNT).await;
+        std::fs::write(&path, self.lab.kubeconfig_for(Some(&proxy.url()), Some(&proxy.ca()), &token)).unwrap();
         path
     }
 

@@ -68,7 +68,7 @@ macro_rules! proxied {
             (status = 409, body = ErrorBody), (status = 410, body = ErrorBody, description = "The site is archived"),
             (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 429, body = ErrorBody),
             (status = 500, body = ErrorBody, description = "The site's API failed, in its own words"),
-            (status = 503, body = ErrorBody, description = "The cluster does not answer, or the platform is read-only"),
+            (status = 503, body = ErrorBody, description = "The cluster does not answer"),
         ))]
         pub async fn $name(
             State(hub): State<Hub>,
@@ -78,7 +78,7 @@ macro_rules! proxied {
         ) -> Result<Json<Value>, ApiError> {
             let site = find::enabled(&hub, &caller, &address, $site).await?;
             let body = (Method::$method != Method::GET).then_some(&fields.0);
-            Ok(Json(hub.site_api.call(&hub, &site, Method::$method, &[$($segment),*], body).await?))
+            Ok(Json(hub.site_api.call(&site, Method::$method, &[$($segment),*], body).await?))
         }
     };
 }
@@ -135,7 +135,7 @@ macro_rules! of_token {
             (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
             (status = 410, body = ErrorBody, description = "The site is archived"), (status = 429, body = ErrorBody),
             (status = 500, body = ErrorBody, description = "The site's API failed, in its own words"),
-            (status = 503, body = ErrorBody, description = "The cluster does not answer, or the platform is read-only"),
+            (status = 503, body = ErrorBody, description = "The cluster does not answer"),
         ))]
         pub async fn $name(
             State(hub): State<Hub>,
@@ -144,7 +144,7 @@ macro_rules! of_token {
             TokenId(id): TokenId,
         ) -> Result<Json<Value>, ApiError> {
             let site = find::enabled(&hub, &caller, &address, NO_TOKENS).await?;
-            Ok(Json(hub.site_api.call(&hub, &site, Method::$method, &["tokens", &id], None).await?))
+            Ok(Json(hub.site_api.call(&site, Method::$method, &["tokens", &id], None).await?))
         }
     };
 }

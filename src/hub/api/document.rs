@@ -3,11 +3,12 @@
 use askama::Template;
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
+use super::super::platform::state::asks;
 use super::super::state::Hub;
 use super::routes;
 
@@ -50,9 +51,27 @@ pub fn document() -> Value {
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             complete(path, item);
+            switched(path, item);
         }
     }
     document
+}
+
+/// What no handler knows: a read-only platform refuses every change.
+fn switched(path: &str, item: &mut Value) {
+    for (verb, operation) in item.as_object_mut().into_iter().flatten() {
+        let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap_or_default();
+        if !asks(&method, path) {
+            continue;
+        }
+        let answer = &mut operation["responses"]["503"];
+        if answer.is_null() {
+            *answer = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}});
+        }
+        let said = answer["description"].as_str().filter(|said| !said.is_empty());
+        let also = said.map_or_else(String::new, |said| format!("{said}, or "));
+        answer["description"] = format!("{also}the platform is read-only").into();
+    }
 }
 
 /// What the handlers of one Site do not know: how it is addressed, and a name of the operation for each way.

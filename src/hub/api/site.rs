@@ -73,7 +73,7 @@ macro_rules! edits {
                 (status = 413, body = ErrorBody, description = "The body is too large"),
                 (status = 415, body = ErrorBody, description = "The body is neither JSON nor form data"),
                 (status = 429, body = ErrorBody, description = "Too many requests"),
-                (status = 503, body = ErrorBody, description = "The cluster does not answer, or the platform is read-only"),
+                (status = 503, body = ErrorBody, description = "The cluster does not answer"),
             ))]
         pub async fn $name(
             State(hub): State<Hub>,
@@ -134,7 +134,7 @@ fn tag(headers: &HeaderMap, fields: &mut Fields) -> Result<Option<String>, ApiEr
         (status = 404, body = ErrorBody, description = "There is none, or it is not yours to see"),
         (status = 409, body = ErrorBody, description = "Somebody else changed it meanwhile"),
         (status = 429, body = ErrorBody, description = "Too many requests"),
-        (status = 503, body = ErrorBody, description = "The cluster does not answer, or the platform is read-only"),
+        (status = 503, body = ErrorBody, description = "The cluster does not answer"),
     ))]
 pub async fn delete(
     State(hub): State<Hub>,

@@ -134,7 +134,7 @@ fn question(given: &mut Parameters) -> Result<(Query, Start, usize), ApiError> {
         (status = 413, body = ErrorBody, description = "The body is too large"),
         (status = 415, body = ErrorBody, description = "The body is neither JSON nor form data"),
         (status = 429, body = ErrorBody, description = "Too many requests"),
-        (status = 503, body = ErrorBody, description = "The cluster does not answer, or the platform is read-only"),
+        (status = 503, body = ErrorBody, description = "The cluster does not answer"),
     ))]
 pub async fn create(
     State(hub): State<Hub>,

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use moka::future::Cache as Memory;
 use sha2::{Digest, Sha256};
 
+pub use self::csrf::harmless;
 pub use self::error::AuthError;
 use self::keys::Keys;
 use self::provider::Provider;

@@ -29,6 +29,9 @@ const LARGEST: usize = 1 << 20;
 const KEPT: Duration = Duration::from_secs(3600);
 /// How soon it is asked again after a failure: people wait for it.
 const RETRY: Duration = Duration::from_secs(10);
+/// Oldest password that an ordinary login goes by: asked for any age at all, a provider has to say when it was given
+/// (`auth_time`), and a year asks practically nobody for it again.
+const OLDEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type Client = CoreClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet, EndpointNotSet>;
 
@@ -76,7 +79,8 @@ impl Provider {
         Ok(Self { settings, http, client, cache, discovered: Mutex::default() })
     }
 
-    /// Begins a login. `fresh` asks for the password even of somebody whom the provider knows already.
+    /// Begins a login. `fresh` asks for the password even of somebody whom the provider knows already; when it was given
+    /// is asked in any case, so that who has just given it is not asked once more.
     pub fn begin(&self, fresh: bool) -> Result<Begun, AuthError> {
         let client = self.client.as_ref().ok_or(AuthError::NoAddress)?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -84,8 +88,9 @@ impl Provider {
         let mut request = client.authorize_url(flow, CsrfToken::new_random, Nonce::new_random);
         let scopes = self.settings.oidc.scope.split(' ').filter(|scope| !matches!(*scope, "" | "openid"));
         request = request.add_scopes(scopes.map(|scope| Scope::new(scope.to_owned()))).set_pkce_challenge(challenge);
+        request = request.set_max_age(if fresh { Duration::ZERO } else { OLDEST });
         if fresh {
-            request = request.add_prompt(CoreAuthPrompt::Login).set_max_age(Duration::ZERO);
+            request = request.add_prompt(CoreAuthPrompt::Login);
         }
         let (url, state, nonce) = request.url();
         Ok(Begun { url, state: state.into_secret(), nonce: nonce.secret().clone(), verifier: verifier.into_secret() })

@@ -30,7 +30,8 @@ pub struct Session {
     pub groups: Vec<String>,
     /// Seconds since 1970 at which it ends.
     pub until: i64,
-    /// Seconds since 1970 at which the person gave their password, if the provider says so.
+    /// Seconds since 1970 at which the person gave their password, if the provider says so. Never the moment of the
+    /// login itself: a script of a site can bring about a login that the provider answers without asking anybody.
     pub auth_time: Option<i64>,
 }
 

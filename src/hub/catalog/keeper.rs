@@ -11,6 +11,7 @@ use futures::StreamExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SpawnErr};
 use tracing::{info, warn};
 
+use super::super::actor::{Ended, started};
 use super::index::Index;
 use crate::cluster::{Cluster, WatchEvent, WatchSpec, watch};
 use crate::domain::site::{Site, Tokens};
@@ -30,17 +31,16 @@ struct Shared {
 }
 
 impl Catalog {
-    /// Starts the actor and its watch. The future ends with the actor, by a panic too, and names it.
+    /// Starts the actor and its watch.
     pub async fn start(
         cluster: &Cluster,
         namespace: &str,
         host: Option<&str>,
         metrics: &Metrics,
-    ) -> Result<(Self, impl Future<Output = &'static str> + use<>), SpawnErr> {
-        metrics.actors(ACTOR);
+    ) -> Result<(Self, Ended), SpawnErr> {
         let catalog = Self::default();
         catalog.change(|index| *index = Index::on_host(host));
-        let (keeper, ended) = Actor::spawn(None, Keeper, catalog.clone()).await?;
+        let (keeper, ended) = started(ACTOR, Keeper, catalog.clone(), metrics).await?;
         let spec = WatchSpec { ns: Some(namespace.to_owned()), ..WatchSpec::default() };
         let mut events = watch::<Site>(cluster, spec, without_secrets);
         tokio::spawn(async move {
@@ -50,11 +50,6 @@ impl Catalog {
                 }
             }
         });
-        let ended = async move {
-            // A panic is an end too.
-            let _ = ended.await;
-            ACTOR
-        };
         Ok((catalog, ended))
     }
 

@@ -7,8 +7,10 @@ use futures::StreamExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SpawnErr};
 use tracing::{info, warn};
 
+use super::super::actor::{Ended, started};
+use super::super::pod_http::Pods;
 use super::RETENTION;
-use super::probe::{Pods, Probe};
+use super::probe::{Probe, probe};
 use crate::cache::Cache;
 use crate::cache::locks::Lock;
 use crate::domain::site::Site;
@@ -42,20 +44,14 @@ pub struct ProberState {
 }
 
 impl Prober {
-    /// Starts it. The future ends with it, by a panic too, and names it.
+    /// Starts it.
     pub async fn start(
         pods: Pods,
         namespace: Arc<str>,
         cache: Cache,
         metrics: &Metrics,
-    ) -> Result<(ActorRef<HealthMessage>, impl Future<Output = &'static str> + use<>), SpawnErr> {
-        metrics.actors(ACTOR);
-        let (actor, ended) = Actor::spawn(None, Self, (pods, namespace, cache)).await?;
-        let ended = async move {
-            let _ = ended.await;
-            ACTOR
-        };
-        Ok((actor, ended))
+    ) -> Result<(ActorRef<HealthMessage>, Ended), SpawnErr> {
+        started(ACTOR, Self, (pods, namespace, cache), metrics).await
     }
 }
 
@@ -87,7 +83,7 @@ impl Actor for Prober {
 async fn round(pods: Pods, namespace: Arc<str>, cache: Cache, sites: Vec<Site>, lock: Lock) {
     let asked = futures::stream::iter(sites).map(|site| {
         let pods = &pods;
-        async move { (site.spec.id.clone(), pods.probe(&site).await) }
+        async move { (site.spec.id.clone(), probe(pods, &site).await) }
     });
     let probes: BTreeMap<String, Probe> = asked.buffer_unordered(AT_ONCE).collect().await;
     let failed = probes.values().filter(|probe| !probe.ok).count();

@@ -18,10 +18,12 @@ use utoipa::ToSchema;
 
 pub use self::actor::HealthMessage;
 use self::actor::Prober;
-use self::probe::{Pods, Probe};
+use self::probe::Probe;
+use super::actor::Ended;
 use super::catalog::Catalog;
 use super::catalog::query::{Query, Viewer};
 use super::error::ApiError;
+use super::pod_http::Pods;
 use crate::cache::{Cache, key_space};
 use crate::domain::conditions;
 use crate::domain::site::{Phase, Site};
@@ -81,14 +83,14 @@ pub struct HealthReport {
 }
 
 impl Health {
-    /// Starts the actor. The future ends with it and names it.
+    /// Starts the actor.
     pub async fn start(
         pods: Pods,
         namespace: Arc<str>,
         catalog: Catalog,
         cache: Cache,
         metrics: &Metrics,
-    ) -> Result<(Self, impl Future<Output = &'static str> + use<>), SpawnErr> {
+    ) -> Result<(Self, Ended), SpawnErr> {
         let (actor, ended) = Prober::start(pods, namespace.clone(), cache.clone(), metrics).await?;
         Ok((Self { namespace, catalog, cache, actor }, ended))
     }

@@ -10,4 +10,4 @@ pub mod quota;
 pub mod state;
 pub mod volumes;
 
-pub use state::{Switch, writable};
+pub use state::Switch;

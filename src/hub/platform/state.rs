@@ -1,16 +1,22 @@
-//! The read-only switch: while it is on, nobody changes a Site through the Hub.
+//! The read-only switch: while it is on, nobody changes anything through the Hub.
 //!
 //! Owns the `ConfigMap` behind it, so that it holds for all replicas and survives them, and a short memory of it, so that
-//! a write costs no extra call. Made on demand: no `ConfigMap` means that all may write.
+//! a write costs no extra call. Made on demand: no `ConfigMap` means that all may write. Owns the layer that asks too:
+//! by the method, so that a route which is added later cannot forget it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::super::auth;
 use super::super::error::ApiError;
 use super::super::state::Hub;
 use crate::cluster::{CallError, Kind};
@@ -22,10 +28,14 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Longest message, in characters.
 pub const MESSAGE: usize = 500;
 
+/// Changes that a read-only platform takes: the switch itself, the end of a session, and the end of a bulk run, which
+/// would otherwise go on without anybody who could stop it.
+const ALWAYS: [&str; 3] = ["/platform/state/", "/runs/{id}/cancel/", "/hub/logout/"];
+
 /// Whether the platform takes changes.
 #[derive(Serialize, ToSchema, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlatformState {
-    /// Nobody changes Sites while this is true.
+    /// Nobody changes anything while this is true.
     pub read_only: bool,
     /// Why, for those who are refused.
     pub message: String,
@@ -50,8 +60,26 @@ impl Switch {
     }
 }
 
-/// Whether Sites may be changed now, else 503 with the administrators' message. Every handler that writes asks first.
-pub async fn writable(hub: &Hub) -> Result<(), ApiError> {
+/// Whether a request of this method to this route (its template) has to ask the switch.
+#[must_use]
+pub fn asks(method: &Method, route: &str) -> bool {
+    let route = ["/hub/api/v2", "/hub/api/v1"].iter().find_map(|base| route.strip_prefix(base)).unwrap_or(route);
+    !auth::harmless(method) && !ALWAYS.contains(&route)
+}
+
+/// The layer around every route: 503 for a change while the platform is read-only.
+pub async fn guard(State(hub): State<Hub>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if asks(request.method(), route)
+        && let Err(refusal) = writable(&hub).await
+    {
+        return refusal.into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether anything may be changed now, else 503 with the administrators' message.
+async fn writable(hub: &Hub) -> Result<(), ApiError> {
     let state = match hub.switch.remembered() {
         Some(state) => state,
         None => read(hub).await?,
@@ -108,4 +136,27 @@ pub async fn write(hub: &Hub, state: &PlatformState) -> Result<(), ApiError> {
     }
     hub.switch.remember(state);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_ask_and_what_must_go_on_does_not() {
+        for (method, route, answer) in [
+            (Method::POST, "/hub/api/v2/sites/", true),
+            (Method::DELETE, "/hub/api/v1/sites/-/{site_id}/", true),
+            (Method::from_bytes(b"NEW").unwrap(), "/hub/api/v2/sites/", true),
+            (Method::POST, "", true),
+            (Method::GET, "/hub/api/v2/sites/", false),
+            (Method::PUT, "/hub/api/v2/platform/state/", false),
+            (Method::PUT, "/hub/api/v1/platform/state/", false),
+            (Method::POST, "/hub/api/v2/runs/{id}/cancel/", false),
+            (Method::POST, "/hub/logout/", false),
+            (Method::GET, "/hub/callback/", false),
+        ] {
+            assert_eq!(asks(&method, route), answer, "{method} {route}");
+        }
+    }
 }

@@ -10,13 +10,15 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SpawnErr};
-use secrecy::SecretString;
 use tracing::{info, warn};
 
+use super::super::actor::{Ended, started};
 use super::super::catalog::Catalog;
 use super::super::catalog::query::{Query, Viewer};
 use super::super::health::Health;
-use super::super::health::probe::Pods;
+use super::super::health::probe::BOUNDS;
+use super::super::pod_http::{Pods, Question};
+use super::super::sites::master_token;
 use super::rows::{self, Table, Usage};
 use super::{RETENTION, Report, ReportKind, ReportState};
 use crate::cache::{Cache, CacheError, key_space};
@@ -74,21 +76,13 @@ pub struct ReporterState {
 }
 
 impl Reporter {
-    /// Starts it. The future ends with it, by a panic too, and names it.
-    pub async fn start(
-        sources: Sources,
-        metrics: &Metrics,
-    ) -> Result<(ActorRef<ReportMessage>, impl Future<Output = &'static str> + use<>), SpawnErr> {
-        metrics.actors(ACTOR);
+    /// Starts it.
+    pub async fn start(sources: Sources, metrics: &Metrics) -> Result<(ActorRef<ReportMessage>, Ended), SpawnErr> {
         let on = sources.cache.is_on();
-        let (actor, ended) = Actor::spawn(None, Self, sources).await?;
+        let (actor, ended) = started(ACTOR, Self, sources, metrics).await?;
         if on {
             actor.send_interval(LOOK, || ReportMessage::Look);
         }
-        let ended = async move {
-            let _ = ended.await;
-            ACTOR
-        };
         Ok((actor, ended))
     }
 }
@@ -211,8 +205,8 @@ async fn usage(sources: &Sources, site: &Site) -> Option<Usage> {
         return None;
     }
     let full = sources.cluster.read::<Site>(Some(&*sources.namespace), &site.spec.id).await.ok()??;
-    let token = SecretString::from(full.spec.configuration.tokens.master.as_ref()?.expose());
-    let (status, body) = sources.pods.get(&full, "/s/api/v2/usage", Some(&token)).await.ok()?;
+    let question = Question::get("/s/api/v2/usage", Some(master_token::of(&full)?));
+    let (status, body) = sources.pods.ask(&full, question, BOUNDS).await.ok()?;
     let answer: Answer = (status == 200).then(|| serde_json::from_slice(&body).ok())??;
     Some(Usage { used: answer.used, limit: answer.quota })
 }

@@ -22,6 +22,7 @@ use uuid::Uuid;
 use self::actor::Reporter;
 pub use self::actor::{ReportMessage, Sources};
 use self::rows::Table;
+use super::actor::Ended;
 use super::error::ApiError;
 use crate::cache::Cache;
 use crate::telemetry::Metrics;
@@ -92,11 +93,8 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Starts the actor. The future ends with it and names it.
-    pub async fn start(
-        sources: Sources,
-        metrics: &Metrics,
-    ) -> Result<(Self, impl Future<Output = &'static str> + use<>), SpawnErr> {
+    /// Starts the actor.
+    pub async fn start(sources: Sources, metrics: &Metrics) -> Result<(Self, Ended), SpawnErr> {
         let (namespace, cache) = (sources.namespace.clone(), sources.cache.clone());
         let (actor, ended) = Reporter::start(sources, metrics).await?;
         Ok((Self { namespace, cache, actor }, ended))

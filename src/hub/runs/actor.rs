@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SpawnErr};
 use tracing::{info, warn};
 
+use super::super::actor::{Ended, started};
 use super::work::{Parts, WorkError, work};
 use crate::cache::CacheError;
 use crate::cache::runs::{HeldRun, RunKind, RunState};
@@ -40,28 +41,22 @@ pub struct RunActorState {
 }
 
 impl RunActor {
-    /// Starts one. The future ends with it, by a panic too, and names it.
+    /// Starts one.
     pub async fn start(
         kind: RunKind,
         parts: Arc<Parts>,
         metrics: &Metrics,
-    ) -> Result<(ActorRef<RunMessage>, impl Future<Output = &'static str> + use<>), SpawnErr> {
+    ) -> Result<(ActorRef<RunMessage>, Ended), SpawnErr> {
         let name = match kind {
             RunKind::Upgrade => "bulk-upgrade",
             RunKind::Restart => "bulk-restart",
         };
-        metrics.actors(name);
         let look = parts.times.lease / 2;
         let on = parts.cache.is_on();
-        let (actor, ended) = Actor::spawn(None, Self, (kind, parts)).await?;
+        let (actor, ended) = started(name, Self, (kind, parts), metrics).await?;
         if on {
             actor.send_interval(look, || RunMessage::Look);
         }
-        let ended = async move {
-            // A panic is an end too.
-            let _ = ended.await;
-            name
-        };
         Ok((actor, ended))
     }
 }

@@ -18,6 +18,7 @@ mod work;
 
 use std::sync::Arc;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use ractor::{ActorRef, SpawnErr};
 use uuid::Uuid;
@@ -25,6 +26,7 @@ use uuid::Uuid;
 use self::actor::RunActor;
 pub use self::actor::RunMessage;
 use self::work::Parts;
+use super::actor::Ended;
 use super::catalog::Catalog;
 use super::catalog::query::{Query, Viewer};
 use super::error::ApiError;
@@ -71,16 +73,14 @@ impl Runs {
         catalog: Catalog,
         cache: Cache,
         metrics: &Metrics,
-    ) -> Result<(Self, impl Future<Output = &'static str> + use<>), SpawnErr> {
+    ) -> Result<(Self, Ended), SpawnErr> {
         let bulk = settings.hub.bulk.clone();
         let times = RunTimes { lock: bulk.lock_ttl.get(), lease: bulk.lease.get() };
         let parts = Arc::new(Parts { cluster, namespace, catalog, cache, bulk, times, images });
         let (upgrade, first) = RunActor::start(RunKind::Upgrade, parts.clone(), metrics).await?;
         let (restart, second) = RunActor::start(RunKind::Restart, parts.clone(), metrics).await?;
-        let ended = async move {
-            tokio::select! { name = first => name, name = second => name }
-        };
-        Ok((Self { parts, upgrade, restart }, ended))
+        let ended = futures::future::select(first, second).map(|either| either.factor_first().0);
+        Ok((Self { parts, upgrade, restart }, ended.boxed()))
     }
 
     /// Begins a run over every Site, if none of its kind is under way. Writes no Site itself.

@@ -16,7 +16,6 @@ use super::super::caller::Caller;
 use super::super::error::ApiError;
 use super::super::etag;
 use super::super::forms::site::{self as form, Edit, Fresh, Method, Rules};
-use super::super::platform;
 use super::super::state::Hub;
 use super::super::trace::Trace;
 use super::find;
@@ -48,7 +47,6 @@ pub async fn create(
     template: Option<Value>,
     trace: &Trace,
 ) -> Result<Site, ApiError> {
-    platform::writable(hub).await?;
     let fresh = Fresh {
         // A letter first: the id names a Service.
         id: format!("s{}", &uuid::Uuid::new_v4().simple().to_string()[..20]),
@@ -114,7 +112,6 @@ pub async fn patched(
     trace: &Trace,
     change: impl Fn(&Site) -> Result<Edit, ApiError>,
 ) -> Result<Edit, ApiError> {
-    platform::writable(hub).await?;
     let id = site.spec.id.clone();
     for _ in 0..ATTEMPTS {
         unchanged(tag, &site)?;
@@ -138,25 +135,49 @@ pub async fn patched(
             Err(error) => return Err(refused(error, &edit.site)),
         }
     }
-    Err(ApiError::Unavailable("the site changes all the time: try again".to_owned()))
+    Err(busy())
 }
 
-/// Deletes a Site; what belongs to it goes after it.
+/// Deletes a Site; what belongs to it goes after it. `tag`: the version that the caller saw; an edit that comes between
+/// reading and deleting is 409 then.
 pub async fn delete(hub: &Hub, caller: &Caller, site: &Site, tag: Option<&str>) -> Result<(), ApiError> {
-    platform::writable(hub).await?;
-    unchanged(tag, site)?;
-    let guard = Precondition { uid: site.metadata.uid.clone(), resource_version: None };
     let (namespace, id) = (Some(&*hub.namespace), &site.spec.id);
-    let deleted = hub.cluster.delete::<Site>(namespace, id, &guard, Some(Propagation::Background)).await;
-    deleted.map_err(|error| refused(error, site))?;
-    log(caller, site, "deleted", &[]);
-    hub.catalog.forget(id);
-    Ok(())
+    let mut newest = site.clone();
+    for _ in 0..ATTEMPTS {
+        unchanged(tag, &newest)?;
+        // Who saw a version deletes that one; who saw none means this Site, whatever was edited since.
+        let resource_version = seen(tag).and(newest.metadata.resource_version.clone());
+        let guard = Precondition { uid: site.metadata.uid.clone(), resource_version };
+        match hub.cluster.delete::<Site>(namespace, id, &guard, Some(Propagation::Background)).await {
+            Ok(_) => {
+                log(caller, site, "deleted", &[]);
+                hub.catalog.forget(id);
+                return Ok(());
+            }
+            Err(error @ CallError::Conflict { .. }) => {
+                newest = find::read(hub, id).await?.ok_or(ApiError::NotFound("the site"))?;
+                if newest.metadata.uid != site.metadata.uid {
+                    return Err(refused(error, site));
+                }
+            }
+            Err(error) => return Err(refused(error, site)),
+        }
+    }
+    Err(busy())
+}
+
+/// The version that the caller saw; `*` is any.
+fn seen(tag: Option<&str>) -> Option<&str> {
+    tag.filter(|tag| *tag != "*")
+}
+
+fn busy() -> ApiError {
+    ApiError::Unavailable("the site changes all the time: try again".to_owned())
 }
 
 /// 409 with the fields that changed since the caller saw them.
 fn unchanged(tag: Option<&str>, site: &Site) -> Result<(), ApiError> {
-    let Some(tag) = tag.filter(|tag| *tag != "*") else { return Ok(()) };
+    let Some(tag) = seen(tag) else { return Ok(()) };
     let fields = etag::changed_since(tag, site)
         .ok_or_else(|| ApiError::field("etag", "is no entity tag of a site: send the one that its answer had"))?;
     if fields.is_empty() {
