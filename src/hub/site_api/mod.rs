@@ -30,6 +30,7 @@ pub struct SiteApi {
 
 /// A Site that did not do it.
 struct Refusal {
+    /// What it answered; none if it gave no answer, or one that nobody can use.
     status: Option<StatusCode>,
     message: String,
 }
@@ -42,7 +43,8 @@ impl SiteApi {
     }
 
     /// One call; `path` is made of checked segments, such as `["tokens", id]`. A failure is 500 with the Site's words;
-    /// 404 for what the Site does not have, 400 for what it says is wrong with the request.
+    /// 404 for what the Site does not have, 400 for what it says is wrong with the request. A Site that gave no usable
+    /// answer has no words to pass on: 503, which says that it is worth another try.
     pub async fn call(
         &self,
         hub: &Hub,
@@ -75,7 +77,9 @@ impl SiteApi {
             Some(StatusCode::NOT_FOUND) => ApiError::NotFound("the token"),
             Some(StatusCode::BAD_REQUEST) => ApiError::BadRequest(message),
             Some(StatusCode::CONFLICT) => ApiError::conflict(message),
-            _ => ApiError::Upstream(message),
+            // It said so itself, or its front door did: its servers are not there.
+            None | Some(StatusCode::SERVICE_UNAVAILABLE) => ApiError::Unavailable(message),
+            Some(_) => ApiError::Upstream(message),
         })
     }
 
@@ -99,11 +103,16 @@ impl SiteApi {
         })?;
         let status = answer.status();
         let mut bytes = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(|_| unreachable("its answer broke off"))? {
-            bytes.extend_from_slice(&part);
-            if bytes.len() > MOST {
-                return Err(unreachable("its answer is too long"));
+        while let Some(part) = answer.chunk().await.map_err(|error| {
+            unreachable(if error.is_timeout() { "it did not answer in time" } else { "its answer broke off" })
+        })? {
+            if bytes.len() + part.len() > MOST {
+                return Err(Refusal {
+                    status: Some(status),
+                    message: "the site's API: its answer is too long".to_owned(),
+                });
             }
+            bytes.extend_from_slice(&part);
         }
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         match value {
@@ -111,7 +120,13 @@ impl SiteApi {
             value => {
                 let said = value.as_ref().and_then(|value| value["message"].as_str());
                 let said = said.map_or_else(
-                    || format!("it answered {status}"),
+                    || {
+                        if status.is_success() {
+                            "its answer is no JSON".to_owned()
+                        } else {
+                            format!("it answered {status}")
+                        }
+                    },
                     |text| text.chars().filter(|one| !one.is_control()).take(MESSAGE).collect(),
                 );
                 Err(Refusal { status: Some(status), message: format!("the site's API: {said}") })
