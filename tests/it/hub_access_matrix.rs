@@ -47,6 +47,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "{site}/tokens/{token_id}/", "1 4 3 + +"),
     ("DELETE", "{site}/tokens/{token_id}/", "1 4 3 + +"),
     ("POST", "{site}/signed-urls/", "1 4 3 + +"),
+    ("POST", "{site}/signed-urls/verify/", "1 4 3 + +"),
     ("POST", "{site}/session-urls/", "1 4 3 + +"),
     // Nobody can be told of requests here, and that is said before anything else is looked at.
     ("POST", "{site}/access/", "1 + + + +"),

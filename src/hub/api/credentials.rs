@@ -28,6 +28,7 @@ pub fn routes() -> OpenApiRouter<Hub> {
         .routes(routes!(history))
         .routes(routes!(token, revoke))
         .routes(routes!(sign))
+        .routes(routes!(verify))
         .routes(routes!(open_session))
         .routes(routes!(master))
         .routes(routes!(regenerate))
@@ -68,7 +69,7 @@ macro_rules! proxied {
             (status = 409, body = ErrorBody), (status = 410, body = ErrorBody, description = "The site is archived"),
             (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 429, body = ErrorBody),
             (status = 500, body = ErrorBody, description = "The site's API failed, in its own words"),
-            (status = 503, body = ErrorBody, description = "The cluster does not answer"),
+            (status = 503, body = ErrorBody, description = "The site does not answer, or the cluster does not"),
         ))]
         pub async fn $name(
             State(hub): State<Hub>,
@@ -115,6 +116,15 @@ proxied!(
     "Signs an address of content: `url`, `duration` in seconds, `method`."
 );
 proxied!(
+    verify,
+    post,
+    POST,
+    "/signed-urls/verify/",
+    ["signed-urls", "verify"],
+    NO_URLS,
+    "Whether a signed address is good: `url`; `valid`, and if it is not, `reason`."
+);
+proxied!(
     open_session,
     post,
     POST,
@@ -135,7 +145,7 @@ macro_rules! of_token {
             (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
             (status = 410, body = ErrorBody, description = "The site is archived"), (status = 429, body = ErrorBody),
             (status = 500, body = ErrorBody, description = "The site's API failed, in its own words"),
-            (status = 503, body = ErrorBody, description = "The cluster does not answer"),
+            (status = 503, body = ErrorBody, description = "The site does not answer, or the cluster does not"),
         ))]
         pub async fn $name(
             State(hub): State<Hub>,

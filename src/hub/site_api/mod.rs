@@ -29,6 +29,7 @@ pub struct SiteApi {
 
 /// A Site that did not do it.
 struct Refusal {
+    /// What it answered; none if it gave no answer, or one that nobody can use.
     status: Option<StatusCode>,
     message: String,
 }
@@ -40,7 +41,8 @@ impl SiteApi {
     }
 
     /// One call; `path` is made of checked segments, such as `["tokens", id]`. A failure is 500 with the Site's words;
-    /// 404 for what the Site does not have, 400 for what it says is wrong with the request.
+    /// 404 for what the Site does not have, 400 for what it says is wrong with the request. A Site that gave no usable
+    /// answer has no words to pass on: 503, which says that it is worth another try.
     pub async fn call(
         &self,
         site: &Site,
@@ -68,7 +70,9 @@ impl SiteApi {
                 Some(StatusCode::NOT_FOUND) => ApiError::NotFound("the token"),
                 Some(StatusCode::BAD_REQUEST) => ApiError::BadRequest(message),
                 Some(StatusCode::CONFLICT) => ApiError::conflict(message),
-                _ => ApiError::Upstream(message),
+                // It said so itself, or its front door did: its servers are not there.
+                None | Some(StatusCode::SERVICE_UNAVAILABLE) => ApiError::Unavailable(message),
+                Some(_) => ApiError::Upstream(message),
             }
         })
     }
@@ -83,7 +87,13 @@ impl SiteApi {
             value => {
                 let said = value.as_ref().and_then(|value| value["message"].as_str());
                 let said = said.map_or_else(
-                    || format!("it answered {status}"),
+                    || {
+                        if status.is_success() {
+                            "its answer is no JSON".to_owned()
+                        } else {
+                            format!("it answered {status}")
+                        }
+                    },
                     |text| text.chars().filter(|one| !one.is_control()).take(MESSAGE).collect(),
                 );
                 Err(Refusal { status: Some(status), message: format!("the site's API: {said}") })
