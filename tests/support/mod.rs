@@ -19,6 +19,7 @@
 //! | [`redis`] | a Redis server |
 //! | [`runs`] | bulk runs as an administrator sees them |
 //! | [`http`] | answers, to the byte |
+//! | [`schema`] | a served OpenAPI document against its server |
 //! | [`identity`] | a stand-in for oauth2-proxy |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
 //! | [`legacy`] | what the replaced platform leaves |
@@ -45,6 +46,7 @@ pub mod operator;
 pub mod proxy;
 pub mod redis;
 pub mod runs;
+pub mod schema;
 pub mod site;
 pub mod stillness;
 pub mod tenant;

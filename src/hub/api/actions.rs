@@ -12,11 +12,14 @@ use super::super::sites::view::SiteView;
 use super::super::sites::{actions, find};
 use super::super::state::Hub;
 use super::super::trace::Trace;
+use super::bodies::ToggleForm;
 use super::query::Parameters;
 use super::site::{Done, done, shown};
 
 /// Switches the Site off (archives it) or on again. The field `enabled` says which; without it, it is turned over.
-#[utoipa::path(post, path = "/toggle/", tag = "actions", responses(
+#[utoipa::path(post, path = "/toggle/", tag = "actions",
+    request_body(content((ToggleForm = "application/json"), (ToggleForm = "application/x-www-form-urlencoded"))),
+    responses(
     (status = 200, body = SiteView),
     (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody),

@@ -19,6 +19,7 @@ use super::super::sites::address::Address;
 use super::super::sites::{find, master_token};
 use super::super::state::Hub;
 use super::super::trace::Trace;
+use super::bodies::{SessionForm, SignForm, TokenForm};
 use crate::domain::forms;
 
 /// What is below one Site.
@@ -60,9 +61,14 @@ impl<S: Send + Sync> FromRequestParts<S> for TokenId {
 }
 
 macro_rules! proxied {
-    ($name:ident, $verb:ident, $method:ident, $path:literal, [$($segment:literal),*], $site:expr, $doc:literal) => {
+    (
+        $name:ident, $verb:ident, $method:ident, $path:literal, [$($segment:literal),*], $($form:ident)?, $site:expr,
+        $doc:literal
+    ) => {
         #[doc = $doc]
-        #[utoipa::path($verb, path = $path, tag = "credentials", responses(
+        #[utoipa::path($verb, path = $path, tag = "credentials",
+            $(request_body(content(($form = "application/json"), ($form = "application/x-www-form-urlencoded"))),)?
+            responses(
             (status = 200, body = Value, description = "The answer of the site's own API"),
             (status = 400, body = ErrorBody, description = "The site's API says what is wrong with the request"),
             (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
@@ -87,15 +93,16 @@ macro_rules! proxied {
 const NO_TOKENS: &str = "it has no tokens while it is off";
 const NO_URLS: &str = "nothing of it can be opened";
 
-proxied!(tokens, get, GET, "/tokens/", ["tokens"], NO_TOKENS, "The Site's access tokens, without their texts.");
+proxied!(tokens, get, GET, "/tokens/", ["tokens"], , NO_TOKENS, "The Site's access tokens, without their texts.");
 proxied!(
     create_token,
     post,
     POST,
     "/tokens/",
     ["tokens"],
+    TokenForm,
     NO_TOKENS,
-    "Makes an access token: `label`, `privilege`, `duration` in seconds. Its text is shown this once."
+    "Makes an access token. Its text is shown this once."
 );
 proxied!(
     history,
@@ -103,18 +110,11 @@ proxied!(
     GET,
     "/tokens/history/",
     ["tokens", "history"],
+    ,
     NO_TOKENS,
     "What happened to the Site's tokens."
 );
-proxied!(
-    sign,
-    post,
-    POST,
-    "/signed-urls/",
-    ["signed-urls"],
-    NO_URLS,
-    "Signs an address of content: `url`, `duration` in seconds, `method`."
-);
+proxied!(sign, post, POST, "/signed-urls/", ["signed-urls"], SignForm, NO_URLS, "Signs an address of content.");
 proxied!(
     verify,
     post,
@@ -130,15 +130,16 @@ proxied!(
     POST,
     "/session-urls/",
     ["session-urls"],
+    SessionForm,
     NO_URLS,
-    "Makes an address that lets a browser read the Site for a time: `path`, `duration` in seconds."
+    "Makes an address that lets a browser read the Site for a time."
 );
 
 macro_rules! of_token {
     ($name:ident, $verb:ident, $method:ident, $doc:literal) => {
         #[doc = $doc]
         #[utoipa::path($verb, path = "/tokens/{token_id}/", tag = "credentials",
-            params(("token_id" = String, Path, description = "Id of the token")),
+            params(("token_id" = String, Path, description = "Id of the token", pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")),
             responses(
             (status = 200, body = Value, description = "The answer of the site's own API"),
             (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),

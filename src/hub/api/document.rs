@@ -11,6 +11,7 @@ use utoipa::OpenApi;
 use super::super::platform::state::asks;
 use super::super::state::Hub;
 use super::routes;
+use crate::domain::forms;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -22,7 +23,7 @@ use super::routes;
             yours to see is not found; without a login every Site that is not public answers 401.",
     ),
     servers((url = "/hub/api/v2")),
-    security(("bearer" = []), ("session" = []), ()),
+    security(("bearer" = []), ("session" = [])),
     tags(
         (name = "sites", description = "The list of Sites, and new ones"),
         (name = "site", description = "One Site"),
@@ -33,6 +34,18 @@ use super::routes;
     )
 )]
 struct Document;
+
+/// What the layers around every route answer, so that no handler has to say it.
+const ALWAYS: [(&str, &str); 4] = [
+    ("401", "Log in first, or the token is refused"),
+    ("413", "The body is too large"),
+    ("429", "Too many requests: `Retry-After` says how long to wait"),
+    ("503", "There was no answer in time, or a part of the platform is down"),
+];
+/// What stands before every change.
+const CHANGES: (&str, &str) = ("403", "The CSRF token of a session is missing");
+/// What is read without a login: who somebody is, and public Sites.
+const FOR_EVERYBODY: [&str; 4] = ["/whoami/", "/sites/", "/sites/{space}/{site}/", "/sites/-/{site_id}/"];
 
 /// The document.
 #[must_use]
@@ -52,6 +65,9 @@ pub fn document() -> Value {
         for (path, item) in paths {
             complete(path, item);
             switched(path, item);
+            for (verb, operation) in item.as_object_mut().into_iter().flatten() {
+                surround(path, verb, operation);
+            }
         }
     }
     document
@@ -76,14 +92,15 @@ fn switched(path: &str, item: &mut Value) {
 
 /// What the handlers of one Site do not know: how it is addressed, and a name of the operation for each way.
 fn complete(path: &str, item: &mut Value) {
-    let named = |name: &str, text: &str| {
+    let named = |name: &str, text: &str, pattern: &str| {
         json!({"name": name, "in": "path", "required": true, "description": text,
-            "schema": {"type": "string", "minLength": 1}})
+            "schema": {"type": "string", "pattern": pattern}})
     };
     let (added, by_id) = if path.contains("{site_id}") {
-        (vec![named("site_id", "Id of the Site")], true)
+        (vec![named("site_id", "Id of the Site", forms::ID)], true)
     } else if path.contains("{space}") {
-        (vec![named("space", "First segment of the public path"), named("site", "Second segment")], false)
+        let segment = |name, text| named(name, text, forms::SEGMENT);
+        (vec![segment("space", "First segment of the public path"), segment("site", "Second segment")], false)
     } else {
         return;
     };
@@ -97,6 +114,27 @@ fn complete(path: &str, item: &mut Value) {
             path.trim_end_matches('/').rsplit('/').next().filter(|last| !last.starts_with('{')).unwrap_or("site")
         );
         operation["operationId"] = if by_id { format!("{name}_by_id") } else { name }.into();
+    }
+}
+
+/// What no handler knows: the answers of the layers around it, and that some operations need no login.
+fn surround(path: &str, verb: &str, operation: &mut Value) {
+    if verb == "get" && FOR_EVERYBODY.contains(&path) {
+        operation["security"] = json!([{"bearer": []}, {"session": []}, {}]);
+    }
+    let changes = (verb != "get").then_some(CHANGES);
+    for (status, text) in ALWAYS.into_iter().chain(changes) {
+        let answer = &mut operation["responses"][status];
+        if answer.is_null() {
+            let schema = json!({"$ref": "#/components/schemas/ErrorBody"});
+            *answer = json!({"description": text, "content": {"application/json": {"schema": schema}}});
+        }
+        let header = match status {
+            "401" => "WWW-Authenticate",
+            "429" => "Retry-After",
+            _ => continue,
+        };
+        answer["headers"] = json!({header: {"schema": {"type": "string"}}});
     }
 }
 

@@ -8,9 +8,10 @@
 //! | [`document`] | the OpenAPI document and its page |
 //! | `runs`, `health`, `reports` | bulk runs, the health of watched Sites, reports |
 //! | `whoami` | who the caller is |
-//! | [`query`] | parameters of an address |
+//! | [`query`], `bodies` | parameters of an address; what small bodies hold |
 
 pub mod actions;
+mod bodies;
 pub mod credentials;
 pub mod document;
 mod health;

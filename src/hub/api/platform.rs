@@ -17,6 +17,7 @@ use super::super::platform::quota::{self, QuotaView};
 use super::super::platform::state::{self, MESSAGE, PlatformState};
 use super::super::platform::volumes::{self, VolumeView};
 use super::super::state::Hub;
+use super::bodies::PlatformStateForm;
 use super::site::{Done, done};
 use crate::domain::application::Builtin;
 use crate::domain::forms;
@@ -69,7 +70,9 @@ async fn read_state(State(hub): State<Hub>, caller: Caller) -> Result<Json<Platf
 
 /// Turns the read-only switch: `read_only`, and a `message` for those who are refused. The other replicas of the Hub
 /// follow within seconds.
-#[utoipa::path(put, path = "/platform/state/", tag = "platform", responses(
+#[utoipa::path(put, path = "/platform/state/", tag = "platform",
+    request_body(content((PlatformStateForm = "application/json"), (PlatformStateForm = "application/x-www-form-urlencoded"))),
+    responses(
     (status = 200, body = PlatformState),
     (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 429, body = ErrorBody),

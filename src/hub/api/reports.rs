@@ -96,7 +96,7 @@ pub async fn ask(
     get, path = "/reports/{id}/", tag = "reports", operation_id = "get_report",
     params(
         ("id" = String, Path, description = "The report"),
-        ("format" = Option<String>, Query, description = "`json` or `csv`; outweighs `Accept`"),
+        ("format" = Option<String>, Query, description = "`json` or `csv`; outweighs `Accept`", pattern = "^(json|csv)$"),
     ),
     responses(
         (status = OK, content((ReportDetail = "application/json"), (String = "text/csv"))),

@@ -12,6 +12,7 @@ use super::super::notify::message::{Kind, Request};
 use super::super::sites::address::Address;
 use super::super::sites::find;
 use super::super::state::Hub;
+use super::bodies::{AccessForm, PublishForm, StorageForm};
 use super::site::{Done, done};
 use crate::domain::people::Standing;
 use crate::domain::site::{Site, SiteType};
@@ -28,9 +29,11 @@ pub fn routes() -> OpenApiRouter<Hub> {
 }
 
 macro_rules! asks {
-    ($name:ident, $path:literal, $ask:ident, $doc:literal) => {
+    ($name:ident, $path:literal, $form:ty, $ask:ident, $doc:literal) => {
         #[doc = $doc]
-        #[utoipa::path(post, path = $path, tag = "requests", responses(
+        #[utoipa::path(post, path = $path, tag = "requests",
+            request_body(content(($form = "application/json"), ($form = "application/x-www-form-urlencoded"))),
+            responses(
             (status = 200, body = Done, description = "It was handed over"),
             (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
             (status = 404, body = ErrorBody), (status = 413, body = ErrorBody), (status = 415, body = ErrorBody),
@@ -55,11 +58,12 @@ macro_rules! asks {
 asks!(
     access,
     "/access/",
+    AccessForm,
     access_of,
     "Asks the owner for access to a Site that the caller may not read; `comment` may be given."
 );
-asks!(publish, "/requests/publish/", publication, "Asks to make the Site public: `comment`.");
-asks!(storage, "/requests/storage/", room, "Asks for more room: `quota` in GB (default 600) and `comment`.");
+asks!(publish, "/requests/publish/", PublishForm, publication, "Asks to make the Site public.");
+asks!(storage, "/requests/storage/", StorageForm, room, "Asks for more room.");
 
 async fn access_of(hub: &Hub, caller: &Caller, address: &Address, mut fields: Fields) -> Result<Request, ApiError> {
     let comment = comment(&mut fields)?.unwrap_or_default();

@@ -145,7 +145,7 @@ pub async fn pods(State(hub): State<Hub>, caller: Caller, address: Address) -> R
     params(
         ("container" = Option<String>, Query, description = "Needed when the pod has more than one"),
         ("pod" = Option<String>, Query, description = "Default: the newest pod of the Site"),
-        ("tail" = Option<usize>, Query, description = "Lines, from 1 to 2000. Default 200"),
+        ("tail" = Option<usize>, Query, description = "Lines, from 1 to 2000. Default 200", minimum = 1, maximum = 2000),
         ("previous" = Option<bool>, Query, description = "Of the run before this one"),
     ),
     responses(

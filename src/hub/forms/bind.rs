@@ -11,8 +11,8 @@ use super::FieldError;
 /// Fields whose value is a list: in pairs they may be repeated, or hold commas and lines.
 const LISTS: [&str; 4] =
     ["share.administrator_users", "share.administrator_groups", "share.view_users", "share.view_groups"];
-const BOOLEANS: [&str; 3] = ["enabled", "settings.monitored", "settings.error_handling.directory_listing"];
-const NUMBERS: [&str; 1] = ["quota"];
+const BOOLEANS: [&str; 4] = ["enabled", "read_only", "settings.monitored", "settings.error_handling.directory_listing"];
+const NUMBERS: [&str; 2] = ["quota", "duration"];
 /// Deepest path of a pair.
 const DEPTH: usize = 4;
 

@@ -25,6 +25,7 @@ const RETENTION_DAYS: i64 = 365;
 /// The fields of a Site that people set.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"description": "Forecasts", "quota": 2, "share": {"view_groups": ["weather"]}}))]
 pub struct SiteForm {
     /// First segment of the public path.
     pub space: Option<String>,
@@ -45,14 +46,16 @@ pub struct SiteForm {
     /// `false` archives.
     pub enabled: Option<bool>,
     /// Containers that the Site chose.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Option<Vec<Object>>)]
     pub applications: Vec<Application>,
     /// Response headers.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub headers: BTreeMap<String, String>,
     /// People and groups.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub share: Share,
     /// Technical settings.
+    #[schema(value_type = Option<SettingsForm>)]
     pub settings: SettingsForm,
 }
 

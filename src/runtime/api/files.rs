@@ -29,7 +29,13 @@ pub struct FilesOptions {
     #[param(example = "d")]
     only: Option<String>,
     /// At most so many entries; 200,000 at the most.
+    #[param(schema_with = whole_number)]
     limit: Option<u64>,
+}
+
+/// Without a format: a number above the largest of 64 bits with a sign is taken too.
+fn whole_number() -> utoipa::openapi::schema::Object {
+    utoipa::openapi::ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::Integer).minimum(Some(0)).build()
 }
 
 impl FilesOptions {
@@ -54,16 +60,28 @@ pub struct Files {
     pub truncated: bool,
 }
 
+/// What JSON can be here: a listing, or a file that is JSON itself.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "documents the answer")]
+pub enum Shown {
+    /// A listing.
+    Listing(Success<Files>),
+    /// The file's content.
+    File(serde_json::Value),
+}
+
 /// List a folder, or download a file.
 ///
 /// A download takes `Range`, `If-Range`, `If-None-Match` and `If-Modified-Since`.
 #[utoipa::path(
     get, path = "/files/{*path}", tag = "files", operation_id = "get_files",
+    security(("token" = []), ("password" = []), ("signature" = [])),
     params(("path" = String, Path, description = "Percent-encoded; empty for the site's root"), FilesOptions),
     responses(
         (status = 200, description = "A listing, or the file's bytes", content(
-            (Success<Files> = "application/json"), (Vec<u8> = "application/octet-stream"))),
-        (status = 206, description = "A part of the file", content_type = "application/octet-stream"),
+            (Shown = "application/json"), (Vec<u8> = "*/*"))),
+        (status = 206, description = "A part of the file", body = Vec<u8>, content_type = "*/*"),
         (status = 304, description = "The client has this version"),
         (status = 400, body = Failure), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 416, body = Failure), (status = 503, body = Failure),
@@ -81,11 +99,12 @@ pub async fn get(
 /// List a folder, or download a file, as visitors may: everybody on a public site.
 #[utoipa::path(
     get, path = "/pub/files/{*path}", tag = "files", operation_id = "get_public_files",
+    security(("token" = []), ("password" = []), ("signature" = []), ()),
     params(("path" = String, Path, description = "Percent-encoded; empty for the site's root"), FilesOptions),
     responses(
         (status = 200, description = "A listing, or the file's bytes", content(
-            (Success<Files> = "application/json"), (Vec<u8> = "application/octet-stream"))),
-        (status = 206, description = "A part of the file", content_type = "application/octet-stream"),
+            (Shown = "application/json"), (Vec<u8> = "*/*"))),
+        (status = 206, description = "A part of the file", body = Vec<u8>, content_type = "*/*"),
         (status = 304, description = "The client has this version"),
         (status = 400, body = Failure), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 416, body = Failure), (status = 503, body = Failure),
@@ -162,6 +181,7 @@ pub struct Uploaded {
 /// new file, `If-Match` only over the version that the client knows.
 #[utoipa::path(
     put, path = "/files/{*path}", tag = "files", operation_id = "put_file",
+    security(("token" = []), ("password" = []), ("signature" = [])),
     params(("path" = String, Path, description = "Percent-encoded"), UploadOptions),
     request_body(content((Vec<u8> = "application/octet-stream"), (upload::Form = "multipart/form-data"))),
     responses(
@@ -219,6 +239,7 @@ pub struct Deleted {
 /// Delete a file, a link (never its target) or a folder with all that is in it; of the root, all content.
 #[utoipa::path(
     delete, path = "/files/{*path}", tag = "files", operation_id = "delete_files",
+    security(("token" = []), ("password" = []), ("signature" = [])),
     params(("path" = String, Path, description = "Percent-encoded; empty for all content")),
     responses(
         (status = 200, body = Success<Deleted>),

@@ -5,7 +5,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,14 +20,15 @@ use super::{Api, answer, files, private, site, symlinks, tokens, transfer, urls}
         version = "2",
         description = "Content, tokens and addresses of one site. Below `/<space>/<site>/s/api/v2`; `v1` is the same. \
             Every answer is JSON with `status` (`OK` or `error`), but for the bytes of a file. 401: nobody knows who \
-            asks. 403: the caller is known, or was, and may not. Paths are percent-encoded, `%2F` separates too, empty \
-            segments mean nothing: an empty path is the site's root.",
+            asks. 403: the caller is known, or was, and may not. People may use their session of the site as well. \
+            Paths are percent-encoded, `%2F` separates too, empty segments mean nothing: an empty path is the site's \
+            root.",
     ),
     servers((
         url = "https://{host}/{space}/{site}/s/api/v2",
         variables(("host" = (default = "sites.example.org")), ("space" = (default = "team")), ("site" = (default = "plans")))
     )),
-    security(("token" = []), ("password" = []), ()),
+    security(("token" = []), ("password" = [])),
     tags(
         (name = "files", description = "Content"),
         (name = "symlinks", description = "Links inside the site"),
@@ -67,6 +68,11 @@ pub fn document() -> String {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", scheme(HttpAuthScheme::Bearer));
     components.add_security_scheme("password", scheme(HttpAuthScheme::Basic));
+    let signature = ApiKeyValue::with_description(
+        "sites-signature",
+        "With `sites-expires` and `sites-method`: a signed URL opens one path by one method",
+    );
+    components.add_security_scheme("signature", SecurityScheme::ApiKey(ApiKey::Query(signature)));
     // The router's mark for "all that follows" is no part of a path's name.
     let text = document.to_pretty_json().unwrap_or_default().replace("{*path}", "{path}");
     format!("{text}\n")

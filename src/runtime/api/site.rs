@@ -74,6 +74,7 @@ pub async fn whoami(State(api): State<Api>, asked: Asked) -> Result<Response, Ap
 /// Whether the site's volume answers. For everybody.
 #[utoipa::path(
     get, path = "/health", tag = "site", operation_id = "get_health",
+    security(()),
     responses((status = 200, body = Success<Done>), (status = 500, body = Failure))
 )]
 pub async fn health(State(api): State<Api>) -> Result<Response, ApiError> {

@@ -24,6 +24,7 @@ pub struct LinkOptions {
 
 /// A new link. Read as JSON whatever `Content-Type` says.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"target": "fdb/develop"}))]
 pub struct NewLink {
     /// What it points to, relative to the site's root; it must exist. A slash at the beginning means nothing.
     #[schema(example = "fdb/develop")]

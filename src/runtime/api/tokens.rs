@@ -16,6 +16,7 @@ use crate::runtime::access::{AccessToken, Event, NewToken, Privilege, Wanted};
 
 /// A token to be made.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"label": "documentation pipeline", "privilege": "read", "duration": 86_400}))]
 pub struct TokenRequest {
     /// What it is for.
     #[schema(example = "documentation pipeline")]

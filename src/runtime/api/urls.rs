@@ -20,6 +20,7 @@ use crate::runtime::content::SitePath;
 
 /// A URL to be signed.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"url": "/fdb/develop", "duration": 3600, "method": "GET"}))]
 pub struct SignRequest {
     /// Address or path of content, or of a file below `s/api/v2/files/`; percent-encoded.
     #[schema(example = "/reports/2025/a%20b.pdf")]
@@ -94,6 +95,7 @@ pub async fn verify(
 
 /// A session URL to be made.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"path": "fdb", "duration": 3600}))]
 pub struct SessionRequest {
     /// The folder that it opens, relative to the site's root; absent means all.
     #[serde(default)]
@@ -141,6 +143,7 @@ pub struct SessionOptions {
 /// Open a session URL: the ticket becomes a cookie, and the browser goes to what it opens.
 #[utoipa::path(
     get, path = "/session", tag = "urls", operation_id = "open_session",
+    security(()),
     params(SessionOptions),
     responses(
         (status = 303, description = "To the folder that the session opens, with a cookie"),

@@ -1,0 +1,98 @@
+//! What the bodies of small requests hold, for the document: their handlers take the fields one by one.
+
+#![expect(dead_code, reason = "documents the forms")]
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// Switches a Site.
+#[derive(Deserialize, ToSchema, Debug)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"enabled": true}))]
+pub struct ToggleForm {
+    /// `false` archives; absent: the other way round than it is.
+    #[schema(nullable)]
+    enabled: Option<bool>,
+}
+
+/// Asks for something.
+#[derive(Deserialize, ToSchema, Debug)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"comment": "for the course in May"}))]
+pub struct AccessForm {
+    /// Why, at most 4000 characters.
+    #[schema(nullable, max_length = 4000)]
+    comment: Option<String>,
+}
+
+/// Asks to make a Site public.
+#[derive(Deserialize, ToSchema, Debug)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"comment": "the paper is out"}))]
+pub struct PublishForm {
+    /// Why, at most 4000 characters.
+    #[schema(max_length = 4000)]
+    comment: String,
+}
+
+/// Asks for more room.
+#[derive(Deserialize, ToSchema, Debug)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"comment": "the reanalysis", "quota": 800}))]
+pub struct StorageForm {
+    /// Why, at most 4000 characters.
+    #[schema(max_length = 4000)]
+    comment: String,
+    /// In GB. Default 600.
+    #[schema(nullable, minimum = 1, maximum = 1_000_000)]
+    quota: Option<u32>,
+}
+
+/// Turns the read-only switch.
+#[derive(Deserialize, ToSchema, Debug)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"read_only": false, "message": "back at noon"}))]
+pub struct PlatformStateForm {
+    /// Whether nobody may change Sites.
+    read_only: bool,
+    /// Why, for those who are refused: one line.
+    #[schema(nullable, max_length = 500)]
+    message: Option<String>,
+}
+
+/// An access token to be made.
+#[derive(Deserialize, ToSchema, Debug)]
+#[schema(example = json!({"label": "documentation pipeline", "privilege": "read", "duration": 86400}))]
+pub struct TokenForm {
+    /// What it is for.
+    label: String,
+    /// `read` or `read-write`.
+    #[schema(pattern = "^(read|read-write)$")]
+    privilege: String,
+    /// Seconds that it lives; absent means until it is revoked.
+    #[schema(nullable)]
+    duration: Option<i64>,
+}
+
+/// An address to be signed.
+#[derive(Deserialize, ToSchema, Debug)]
+#[schema(example = json!({"url": "/reports/a.pdf", "duration": 3600}))]
+pub struct SignForm {
+    /// Path of content, percent-encoded.
+    url: String,
+    /// Seconds that it is good for: up to 30 days.
+    duration: i64,
+    /// `GET` (default), `PUT` or `DELETE`.
+    #[schema(nullable)]
+    method: Option<String>,
+}
+
+/// A session address to be made.
+#[derive(Deserialize, ToSchema, Debug)]
+#[schema(example = json!({"path": "", "duration": 3600}))]
+pub struct SessionForm {
+    /// The folder that it opens; absent means all.
+    path: Option<String>,
+    /// Seconds that it is good for: up to one day.
+    duration: i64,
+}
