@@ -20,6 +20,7 @@
 //! | [`runs`] | bulk runs as an administrator sees them |
 //! | [`http`] | answers, to the byte |
 //! | [`identity`] | a stand-in for oauth2-proxy |
+//! | [`s3`] | clients of S3 |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
 //! | [`legacy`] | what the replaced platform leaves |
 //! | [`older`] | Sites written before the present definition |
@@ -45,6 +46,7 @@ pub mod operator;
 pub mod proxy;
 pub mod redis;
 pub mod runs;
+pub mod s3;
 pub mod site;
 pub mod stillness;
 pub mod tenant;

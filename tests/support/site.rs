@@ -78,6 +78,11 @@ impl RunningSite {
         serve(role, self.folder.path(), self.identity, &Start::default()).await
     }
 
+    /// The same for a site of a type.
+    pub async fn role_as(&self, role: &str, site_type: &str) -> Role {
+        serve(role, self.folder.path(), self.identity, &Start { site_type, ..Start::default() }).await
+    }
+
     /// A request to any path of another server.
     pub fn at(&self, role: &Role, method: &str, path: &str) -> Call {
         Call { port: role.port, ..self.raw(method, path) }
