@@ -103,6 +103,18 @@ fn snapshot(volume: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
+/// A name is told as it is, whatever it means in XML.
+#[tokio::test]
+async fn names_are_no_markup() {
+    let world = World::start().await;
+    assert_eq!(world.ask("PUT", "a%26%3Cb%3E%22'.txt", b"x").await.status, 200);
+    let listed = Key::master().send(&world.site, &world.s3, "GET", "/content", &[("prefix", "a&<")], b"").await.text();
+    assert!(listed.contains("<Prefix>a&amp;&lt;</Prefix>"), "{listed}");
+    assert!(listed.contains("<Key>a&amp;&lt;b&gt;"), "{listed}");
+    let refused = world.ask("GET", "a/..%2F%3Cb%3E", b"").await;
+    assert!(refused.status == 400 && !refused.text().contains("<b>"), "{}", refused.text());
+}
+
 /// Links as in the other servers: to a file it is a file, to a folder a folder that only those see who ask for it.
 #[tokio::test]
 async fn links_are_what_they_lead_to() {

@@ -158,3 +158,41 @@ async fn parts_that_are_left_behind_go() {
     assert!(world.site.content(&format!(".sites/parts/{young}")).exists());
     eventually("it is given back", SOON, || async { world.used().await < before }).await;
 }
+
+/// A volume that is full, whatever the quota says: what is there stays, parts too, and what is deleted can be used.
+#[tokio::test]
+async fn a_full_volume_loses_nothing() {
+    const MIB: usize = 1 << 20;
+    let site = crate::support::RunningSite::private().await;
+    let s3 = match site.role_on_small_volume("s3", 32).await {
+        Ok(s3) => s3,
+        Err(obstacle) => return eprintln!("a_full_volume_loses_nothing: skipped: {obstacle}"),
+    };
+    let ask = async |method: &str, path: &str, query: &[(&str, &str)], body: &[u8]| {
+        Key::master().send(&site, &s3, method, &format!("/content/{path}"), query, body).await
+    };
+    assert_eq!(ask("PUT", "old", &[], &vec![b'o'; 4 * MIB]).await.status, 200);
+    let begun = ask("POST", "parts", &[("uploads", "")], b"").await.text();
+    let id = begun.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let mut chosen = String::new();
+    for number in ["1", "2"] {
+        let part = [("partNumber", number), ("uploadId", id.as_str())];
+        let answer = ask("PUT", "parts", &part, &vec![b'p'; 8 * MIB]).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        chosen += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{}</ETag></Part>", answer.header("etag"));
+    }
+    let chosen = format!("<CompleteMultipartUpload>{chosen}</CompleteMultipartUpload>");
+    let upload = [("uploadId", id.as_str())];
+    let full = ask("POST", "parts", &upload, chosen.as_bytes()).await;
+    assert_eq!(full.status, 507, "{}", full.text());
+    assert!(full.text().contains("<Code>InsufficientStorage</Code>"), "{}", full.text());
+    let listed = ask("GET", "parts", &upload, b"").await.text();
+    assert_eq!(listed.matches("<Part>").count(), 2, "{listed}");
+    let full = ask("PUT", "old", &[], &vec![b'n'; 6 * MIB]).await;
+    assert_eq!(full.status, 507, "{}", full.text());
+    assert_eq!(ask("GET", "old", &[], b"").await.body, vec![b'o'; 4 * MIB]);
+    assert_eq!(ask("DELETE", "old", &[], b"").await.status, 204);
+    assert_eq!(ask("PUT", "small", &[], &vec![b's'; 6 * MIB]).await.status, 200);
+    assert_eq!(ask("DELETE", "parts", &upload, b"").await.status, 204);
+    assert_eq!(ask("PUT", "new", &[], &vec![b'n'; 16 * MIB]).await.status, 200);
+}
