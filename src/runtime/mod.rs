@@ -8,6 +8,7 @@
 //! | [`serve`] | HTTP on loopback, for every role |
 //! | [`api`] | the Site API, and nginx's questions |
 //! | [`webdav`] | the content over `WebDAV` |
+//! | [`s3`] | the content over S3 |
 //! | [`admin`] | the file manager |
 //! | [`init`] | makes a volume ready |
 //! | [`address`] | the fixed part of our addresses |
@@ -23,5 +24,6 @@ pub mod content;
 pub mod init;
 pub mod mirror;
 pub mod role;
+pub mod s3;
 pub mod serve;
 pub mod webdav;

@@ -16,9 +16,9 @@ const HTTP_CLIENTS: [&str; 9] =
     ["hyper", "hyper_util", "hyper_rustls", "rustls", "tower", "tower_http", "kube", "kube_client", "kube_runtime"];
 /// Libraries whose lines at INFO are about every object.
 const NOISY: [&str; 3] = ["ractor", "opentelemetry", "opentelemetry_sdk"];
-/// These print the server's whole answer, secrets included, when it does not decode. Their callers say what
-/// happened without it.
-const NEVER: [&str; 1] = ["kube_client::client"];
+/// These print a server's whole answer, secrets included, when it does not decode, or a client's whole request. Their
+/// callers say what happened without it.
+const NEVER: [&str; 2] = ["kube_client::client", "s3s"];
 
 /// How lines look and who speaks.
 #[derive(Clone, Debug)]

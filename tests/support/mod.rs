@@ -21,6 +21,7 @@
 //! | [`http`] | answers, to the byte |
 //! | [`schema`] | a served OpenAPI document against its server |
 //! | [`identity`] | a stand-in for oauth2-proxy |
+//! | [`s3`] | clients of S3 |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
 //! | [`legacy`] | what the replaced platform leaves |
 //! | [`older`] | Sites written before the present definition |
@@ -47,6 +48,7 @@ pub mod proxy;
 pub mod redis;
 pub mod runs;
 pub mod schema;
+pub mod s3;
 pub mod site;
 pub mod stillness;
 pub mod tenant;

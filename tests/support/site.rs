@@ -78,6 +78,27 @@ impl RunningSite {
         serve(role, self.folder.path(), self.identity, &Start::default()).await
     }
 
+    /// The same for a site of a type.
+    pub async fn role_as(&self, role: &str, site_type: &str) -> Role {
+        serve(role, self.folder.path(), self.identity, &Start { site_type, ..Start::default() }).await
+    }
+
+    /// Starts another server on an empty volume of its own of so many MiB, or says why that cannot be here. Only it
+    /// sees the volume, which goes with it.
+    pub async fn role_on_small_volume(&self, role: &str, size: u32) -> Result<Role, &'static str> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("only root can mount a volume");
+        }
+        let inner = command(role, self.folder.path(), self.identity, &Start::default());
+        let inner = inner.as_std();
+        let mut outer = Command::new("unshare");
+        outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mount = format!("mount -t tmpfs -o size={size}m tmpfs \"$SITE_CONTENT_DIR\" && exec \"$@\"");
+        outer.args(["--mount", "--propagation", "private", "--", "sh", "-c", &mount, "sh"]);
+        outer.arg(inner.get_program()).args(inner.get_args());
+        Ok(launch(outer).await)
+    }
+
     /// A request to any path of another server.
     pub fn at(&self, role: &Role, method: &str, path: &str) -> Call {
         Call { port: role.port, ..self.raw(method, path) }
@@ -161,11 +182,12 @@ impl RunningSite {
 
 /// Starts a server and waits until it says where it listens.
 async fn serve(role: &str, folder: &Path, identity: u16, start: &Start<'_>) -> Role {
-    let mut process = command(role, folder, identity, start)
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("setpriv: apt-get install util-linux");
+    launch(command(role, folder, identity, start)).await
+}
+
+async fn launch(mut command: Command) -> Role {
+    let mut process =
+        command.stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("setpriv: apt-get install util-linux");
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let log = Arc::new(Mutex::new(String::new()));
     let mut port = None;

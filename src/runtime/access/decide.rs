@@ -103,22 +103,29 @@ impl Access {
                 None => (self.visitor(request, wanted, now).await?, true),
             },
         };
-        if !caller.may(wanted, public, request.content) {
-            return Err(match &caller {
-                Caller::Anonymous => NO_CREDENTIAL,
-                Caller::Token { privilege: Privilege::Read, .. } if wanted == Wanted::Write => {
-                    Refusal::Forbidden("the access token is read-only")
-                }
-                Caller::Token { .. } => Refusal::Forbidden("this needs the master token or an administrator"),
-                Caller::Person { .. } => Refusal::Forbidden("the site is not shared with you for this"),
-                _ => Refusal::Forbidden("the address does not open this"),
-            });
-        }
+        self.judge(&caller, wanted, request.content)?;
         let changes = matches!(wanted, Wanted::Write | Wanted::Administer);
         if changes && by_browser && is_cross_site(request.headers) {
             return Err(Refusal::Forbidden("the request came from a page of another origin"));
         }
         Ok(caller)
+    }
+
+    /// Whether a caller who is known already may do that, and else why not. For S3, whose signatures are checked
+    /// elsewhere, with the keys of [`Access::secret_key`].
+    pub fn judge(&self, caller: &Caller, wanted: Wanted, content: Option<&SitePath>) -> Result<(), Refusal> {
+        if caller.may(wanted, self.is_public(), content) {
+            return Ok(());
+        }
+        Err(match caller {
+            Caller::Anonymous => NO_CREDENTIAL,
+            Caller::Token { privilege: Privilege::Read, .. } if wanted == Wanted::Write => {
+                Refusal::Forbidden("the access token is read-only")
+            }
+            Caller::Token { .. } => Refusal::Forbidden("this needs the master token or an administrator"),
+            Caller::Person { .. } => Refusal::Forbidden("the site is not shared with you for this"),
+            _ => Refusal::Forbidden("the address does not open this"),
+        })
     }
 
     /// The secret key of an S3 access key id, and whose it is.

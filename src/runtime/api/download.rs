@@ -117,7 +117,7 @@ fn http_date(time: Timestamp) -> String {
 }
 
 /// From the name's extension; text is UTF-8.
-fn content_type(name: &str) -> String {
+pub(in crate::runtime) fn content_type(name: &str) -> String {
     let known = mime_guess::from_path(name).first_or_octet_stream();
     let essence = known.essence_str();
     let text = essence.starts_with("text/") || ["application/json", "application/javascript"].contains(&essence);

@@ -31,6 +31,7 @@ use super::serve::serve;
 use crate::telemetry::logging;
 
 pub(super) use asked::drain;
+pub(super) use download::content_type;
 pub use router::document;
 
 /// Time between two counts of what the site uses.

@@ -104,7 +104,7 @@ impl Content {
         Ok(())
     }
 
-    fn described(&self, folder: &Dir, name: &str, path: String) -> std::io::Result<Entry> {
+    pub(super) fn described(&self, folder: &Dir, name: &str, path: String) -> std::io::Result<Entry> {
         let metadata = folder.symlink_metadata(name)?;
         if !metadata.is_symlink() {
             return Ok(seen(path, &metadata));

@@ -7,9 +7,12 @@
 mod checksum;
 mod entry;
 mod error;
+mod keys;
 mod layout;
 mod link;
 mod list;
+mod note;
+mod parts;
 mod path;
 mod read;
 mod remove;
@@ -30,10 +33,13 @@ pub use checksum::Algorithm;
 pub(crate) use checksum::hexadecimal;
 pub use entry::{Entry, EntryType};
 pub use error::ContentError;
+pub use keys::{Key, KeyPage, KeyQuery};
 pub use layout::Upgraded;
 pub use list::{ListOptions, Listing, MAX_ENTRIES};
+pub use note::{MAX_METADATA, Note};
+pub use parts::{Part, PartedUpload};
 pub use path::{PathError, STATE_FOLDER, SitePath};
-pub use read::Opened;
+pub use read::{Opened, plain as plain_etag};
 pub use remove::Removed;
 pub use state::{StateError, StateFile};
 pub use usage::Usage;
@@ -58,6 +64,8 @@ pub struct Content {
     staging: Dir,
     /// Trees that are being removed.
     trash: Dir,
+    /// Parts of files that are uploaded in parts.
+    parts: Dir,
     ledger: Ledger,
 }
 
@@ -79,6 +87,7 @@ impl Content {
         let content = Self {
             staging: folder(&state, "tmp")?,
             trash: folder(&state, "trash")?,
+            parts: folder(&state, "parts")?,
             ledger: Ledger::open(&state, limit)?,
             root: dir,
             root_path,

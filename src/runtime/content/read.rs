@@ -7,6 +7,7 @@ use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use jiff::Timestamp;
 use rustix::fs::OFlags;
 
+use super::note::{self, Note};
 use super::{Content, ContentError, SitePath};
 
 /// An open file.
@@ -20,6 +21,25 @@ pub struct Opened {
     pub modified: Timestamp,
     /// Quoted entity tag: another one for every version of the file.
     pub etag: String,
+}
+
+impl Opened {
+    /// What a client of S3 gave with this version of the file.
+    #[must_use]
+    pub fn note(&self) -> Option<Note> {
+        note::read(&self.file)
+    }
+
+    /// Keeps another note of this version, where the file system can.
+    pub fn keep(&self, note: &Note) -> Result<(), ContentError> {
+        note::keep(&self.file, note).map(drop).map_err(|error| ContentError::io("describe", "the file", error))
+    }
+
+    /// Entity tag of S3, without quotes: the MD5 of the bytes where it is known, else one that nobody takes for an MD5.
+    #[must_use]
+    pub fn key_etag(&self) -> String {
+        self.note().map_or_else(|| plain(&self.etag), |note| note.etag)
+    }
 }
 
 impl Content {
@@ -47,6 +67,12 @@ fn opened(file: File, path: &SitePath) -> Result<Opened, ContentError> {
     }
     let modified = Timestamp::from_second(metadata.mtime()).unwrap_or(Timestamp::UNIX_EPOCH);
     Ok(Opened { size: metadata.len(), modified, etag: etag_of(&file).map_err(failed)?, file })
+}
+
+/// An entity tag of ours without quotes, of letters that S3 clients also send back without them.
+#[must_use]
+pub fn plain(etag: &str) -> String {
+    etag.trim_matches('"').replace('.', "-")
 }
 
 pub(super) fn etag_of(file: &File) -> std::io::Result<String> {

@@ -84,6 +84,7 @@ impl Content {
             let name = entry.map_err(failed)?.file_name();
             walk::gone(walk::remove(&self.trash, Path::new(&name), &mut count)).map_err(failed)?;
         }
+        self.clean_parts(&mut count)?;
         if count.bytes > 0 {
             self.release(count.bytes);
         }

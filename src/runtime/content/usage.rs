@@ -166,7 +166,8 @@ impl Content {
             let failed = |error| ContentError::io("count", "", error);
             let bytes = walk::size(&self.root, true).map_err(failed)?
                 + walk::size(&self.staging, false).map_err(failed)?
-                + walk::size(&self.trash, false).map_err(failed)?;
+                + walk::size(&self.trash, false).map_err(failed)?
+                + walk::size(&self.parts, false).map_err(failed)?;
             let mut book = self.ledger.book()?;
             if book.changes == before || !book.counted {
                 book.used = bytes;
@@ -178,7 +179,7 @@ impl Content {
         Ok(())
     }
 
-    fn available(&self) -> Result<u64, ContentError> {
+    pub(super) fn available(&self) -> Result<u64, ContentError> {
         let volume = fstatvfs(&self.root).map_err(|error| ContentError::io("look at", "the volume", error.into()))?;
         Ok(volume.f_bavail.saturating_mul(volume.f_frsize).saturating_sub(HEADROOM))
     }

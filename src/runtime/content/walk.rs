@@ -17,7 +17,12 @@ pub(super) fn enter(folder: &Dir, name: &Path) -> io::Result<Dir> {
 
 /// Makes the names in a folder last. An open folder may be one that only names can be looked up in.
 pub(super) fn sync(folder: &Dir) -> io::Result<()> {
-    File::from(openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?).sync_all()
+    readable(folder)?.sync_all()
+}
+
+/// An open folder once more, as a file.
+pub(super) fn readable(folder: &Dir) -> io::Result<File> {
+    Ok(File::from(openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
 }
 
 /// What vanishes while we look was not there.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cap_std::fs::MetadataExt;
 use jiff::Timestamp;
 
+use super::note::{self, Note};
 use super::staging::Staged;
 use super::{ATTEMPTS, Content, ContentError, FILE_MODE, Place, SitePath, read, walk};
 
@@ -14,9 +15,10 @@ const FILE_WANTED: &str = "name the file to write";
 
 /// A file that is being written.
 pub struct Upload {
-    staged: Staged,
-    path: SitePath,
-    written: u64,
+    pub(super) staged: Staged,
+    pub(super) path: SitePath,
+    pub(super) written: u64,
+    note: Option<Note>,
 }
 
 /// What must be true of the file that is replaced.
@@ -51,6 +53,8 @@ pub struct Written {
     pub backup: Option<String>,
     /// Entity tag of the new file.
     pub etag: String,
+    /// Whether the upload's note is kept with it.
+    pub noted: bool,
 }
 
 impl Content {
@@ -66,11 +70,20 @@ impl Content {
             Ok(_) | Err(ContentError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        Ok(Upload { staged: Staged::new(self.clone(), length)?, path, written: 0 })
+        Ok(Upload::new(Staged::new(self.clone(), length)?, path))
     }
 }
 
 impl Upload {
+    pub(super) const fn new(staged: Staged, path: SitePath) -> Self {
+        Self { staged, path, written: 0, note: None }
+    }
+
+    /// Keeps this with the file, where its file system can.
+    pub fn note(&mut self, note: Note) {
+        self.note = Some(note);
+    }
+
     /// Adds bytes at the end.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), ContentError> {
         let end = self.written + bytes.len() as u64;
@@ -100,11 +113,8 @@ impl Upload {
     /// Moves the file into place. Readers see the old file or the new one, never a part.
     pub fn finish(mut self, options: &WriteOptions) -> Result<Written, ContentError> {
         let failed = |path: &SitePath, error| ContentError::io("write", path, error);
+        let noted = self.settle().map_err(|error| failed(&self.path, error))?;
         let file = &self.staged.file;
-        file.set_len(self.written)
-            .and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(FILE_MODE)))
-            .and_then(|()| file.sync_all())
-            .map_err(|error| failed(&self.path, error))?;
         let etag = read::etag_of(file).map_err(|error| failed(&self.path, error))?;
         let content = self.staged.content.clone();
         let mut attempt = 0;
@@ -118,7 +128,18 @@ impl Upload {
         };
         // The name lasts as the bytes do.
         walk::sync(&place.folder).map_err(|error| failed(&self.path, error))?;
-        Ok(Written { size: self.written, created, backup, etag })
+        Ok(Written { size: self.written, created, backup, etag, noted })
+    }
+
+    /// The bytes are complete: makes them last, and says whether the note is kept with them.
+    pub(super) fn settle(&self) -> std::io::Result<bool> {
+        let file = &self.staged.file;
+        file.set_len(self.written)?;
+        file.set_permissions(std::fs::Permissions::from_mode(FILE_MODE))?;
+        // After the last change of the file: it is about this version.
+        let noted = self.note.as_ref().map_or(Ok(false), |note| note::keep(file, note))?;
+        file.sync_all()?;
+        Ok(noted)
     }
 
     /// Under the ledger's lock, so that of two writers of one file each is counted against what it replaced.

@@ -2,23 +2,25 @@
 
 use serde_json::json;
 
+use crate::support::s3::Key;
 use crate::support::{MASTER, RunningSite, SOON, eventually};
 
 #[tokio::test]
 async fn client_21_token_matrix() {
     let site = RunningSite::private().await;
+    let (dav, s3) = (site.role("webdav").await, site.role("s3").await);
     site.must_put("folder/file.txt", b"content").await;
-    let (_, writer) = site.token("read-write", None).await;
-    let (_, reader) = site.token("read", Some(3600)).await;
-    let (revoked_id, revoked) = site.token("read-write", None).await;
-    assert_eq!(site.delete(&format!("tokens/{revoked_id}")).await.status, 200);
-    let (expired_id, expired) = site.token("read-write", Some(1)).await;
+    let (writer_key, writer) = Key::made(&site, "read-write", None).await;
+    let (reader_key, reader) = Key::made(&site, "read", Some(3600)).await;
+    let (revoked_key, revoked) = Key::made(&site, "read-write", None).await;
+    assert_eq!(site.delete(&format!("tokens/{}", revoked_key.id)).await.status, 200);
+    let (expired_key, expired) = Key::made(&site, "read-write", Some(1)).await;
     eventually("it expires", SOON, || async {
-        site.get(&format!("tokens/{expired_id}")).await.json()["token"]["state"] == "expired"
+        site.get(&format!("tokens/{}", expired_key.id)).await.json()["token"]["state"] == "expired"
     })
     .await;
     let other = RunningSite::private().await;
-    let (_, foreign) = other.token("read-write", None).await;
+    let (foreign_key, foreign) = Key::made(&other, "read-write", None).await;
 
     let bearer = |token: &str| format!("Authorization: Bearer {token}");
     let basic = |token: &str| {
@@ -27,29 +29,33 @@ async fn client_21_token_matrix() {
         format!("Authorization: Basic {pair}")
     };
     let session = |who: &str| format!("Cookie: __Secure-sites-plans={who}");
-    // list, get, public get, put, delete, link, tokens
-    let rows: [(&str, String, [u16; 7]); 19] = [
-        ("master", bearer(MASTER), [200; 7]),
-        ("master as password", basic(MASTER), [200; 7]),
-        ("read-write", bearer(&writer), [200, 200, 200, 200, 200, 200, 403]),
-        ("read-write as password", basic(&writer), [200, 200, 200, 200, 200, 200, 403]),
-        ("read", bearer(&reader), [200, 200, 200, 403, 403, 403, 403]),
-        ("expired", bearer(&expired), [403; 7]),
-        ("revoked", bearer(&revoked), [403; 7]),
-        ("other site's", bearer(&foreign), [401; 7]),
-        ("unknown", bearer("0000"), [401; 7]),
-        ("almost the master's", bearer(&MASTER[1..]), [401; 7]),
-        ("none", "Accept: */*".to_owned(), [401; 7]),
-        ("owner", session("ana"), [200; 7]),
-        ("administrator by group", session("zoe+x+ops"), [200; 7]),
-        ("administrator by token of the provider", bearer("eyben"), [200; 7]),
-        ("viewer", session("cleo"), [200, 200, 200, 403, 403, 403, 403]),
-        ("viewer by group", session("zoe+staff"), [200, 200, 200, 403, 403, 403, 403]),
-        ("somebody", session("zoe+op+staffs"), [403; 7]),
-        ("a session that is none", session("nobody"), [401; 7]),
-        ("the login is broken", session("broken"), [503; 7]),
+    let wrong_key = |id: &str| Key { id: id.to_owned(), secret: MASTER[1..].to_owned() };
+    let writing = [200, 200, 200, 200, 200, 200, 403, 200, 200];
+    let reading = [200, 200, 200, 403, 403, 403, 403, 200, 403];
+    // list, get, public get, put, delete, link, tokens, DAV get, DAV put; S3 get, S3 put. S3 knows keys only: without
+    // one it is asked with the same header, and whoever it does not know gets 403.
+    let rows: [(&str, String, [u16; 9], Option<Key>, [u16; 2]); 19] = [
+        ("master", bearer(MASTER), [200; 9], Some(Key::master()), [200; 2]),
+        ("master as password", basic(MASTER), [200; 9], None, [400; 2]),
+        ("read-write", bearer(&writer), writing, Some(writer_key.clone()), [200; 2]),
+        ("read-write as password", basic(&writer), writing, None, [400; 2]),
+        ("read", bearer(&reader), reading, Some(reader_key.clone()), [200, 403]),
+        ("expired", bearer(&expired), [403; 9], Some(expired_key.clone()), [403; 2]),
+        ("revoked", bearer(&revoked), [403; 9], Some(revoked_key.clone()), [403; 2]),
+        ("other site's", bearer(&foreign), [401; 9], Some(foreign_key), [403; 2]),
+        ("unknown", bearer("0000"), [401; 9], Some(wrong_key("0000")), [403; 2]),
+        ("almost the master's", bearer(&MASTER[1..]), [401; 9], Some(wrong_key("master")), [403; 2]),
+        ("none", "Accept: */*".to_owned(), [401; 9], None, [403; 2]),
+        ("owner", session("ana"), [200; 9], None, [403; 2]),
+        ("administrator by group", session("zoe+x+ops"), [200; 9], None, [403; 2]),
+        ("administrator by token of the provider", bearer("eyben"), [200; 9], None, [400; 2]),
+        ("viewer", session("cleo"), reading, None, [403; 2]),
+        ("viewer by group", session("zoe+staff"), reading, None, [403; 2]),
+        ("somebody", session("zoe+op+staffs"), [403; 9], None, [403; 2]),
+        ("a session that is none", session("nobody"), [401; 9], None, [403; 2]),
+        ("the login is broken", session("broken"), [503; 9], None, [403; 2]),
     ];
-    for (who, header, expected) in rows {
+    for (who, header, expected, key, expected_s3) in rows {
         let link = json!({"target": "folder/file.txt"}).to_string();
         let calls = [
             site.api("GET", "files/folder?list=true"),
@@ -59,20 +65,35 @@ async fn client_21_token_matrix() {
             site.api("DELETE", "files/new.txt"),
             site.api("PUT", "symlinks/link?force=true").body(link.as_bytes()),
             site.api("GET", "tokens"),
+            site.at(&dav, "GET", "/team/plans/s/dav/folder/file.txt"),
+            site.at(&dav, "PUT", "/team/plans/s/dav/by-dav.txt").body(b"new"),
         ];
-        let mut found = [0; 7];
+        let mut found = [0; 9];
         for (at, call) in calls.into_iter().enumerate() {
             let answer = call.header(&header).send().await;
-            found[at] = answer.status;
+            found[at] = if (200..300).contains(&answer.status) { 200 } else { answer.status };
             assert_eq!(answer.header("location"), "", "{who}: never to a login");
             let failed = answer.text().starts_with("{\"status\":\"error\",\"message\":");
-            assert_eq!(failed, answer.status != 200, "{who}: {}", answer.text());
+            assert_eq!(failed, answer.status != 200 && at < 7, "{who}: {}", answer.text());
         }
-        assert_eq!(found, expected, "{who}: list, get, public get, put, delete, link, tokens");
+        assert_eq!(found, expected, "{who}: list, get, public get, put, delete, link, tokens, DAV get, DAV put");
+        let mut found = [0; 2];
+        for (at, (method, path)) in
+            [("GET", "/content/folder/file.txt"), ("PUT", "/content/by-s3.txt")].iter().enumerate()
+        {
+            let answer = match &key {
+                Some(key) => key.send(&site, &s3, method, path, &[], b"").await,
+                None => site.at(&s3, method, &format!("/team/plans/s/s3{path}")).header(&header).send().await,
+            };
+            found[at] = answer.status;
+            assert_eq!(answer.status == 200, !answer.text().contains("<Error>"), "{who}: {}", answer.text());
+        }
+        assert_eq!(found, expected_s3, "{who}: S3 get, S3 put");
     }
-    let log = site.log.lock().unwrap().clone();
+    let log = [&site.log, &dav.log, &s3.log].map(|log| log.lock().unwrap().clone()).concat();
     let stored = std::fs::read_to_string(site.content(".sites/tokens.json")).unwrap();
-    for secret in [MASTER, &writer, &reader, &revoked, &expired] {
+    let keys = [&writer_key, &reader_key, &revoked_key, &expired_key].map(|key| key.secret.as_str());
+    for secret in [MASTER, &writer, &reader, &revoked, &expired].into_iter().chain(keys) {
         assert!(!log.contains(secret) && !stored.contains(secret), "a token is written down");
     }
     assert!(log.contains("file written"), "{log}");
