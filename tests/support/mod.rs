@@ -21,6 +21,8 @@
 //! | [`http`] | answers, to the byte |
 //! | [`identity`] | a stand-in for oauth2-proxy |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
+//! | [`site_client`] | any site as its clients see it, a process or a pod |
+//! | [`pods`] | the sites on the real node that many tests use |
 //! | [`legacy`] | what the replaced platform leaves |
 //! | [`older`] | Sites written before the present definition |
 //! | [`stillness`] | that an operator does nothing |
@@ -42,10 +44,12 @@ pub mod node;
 pub mod older;
 pub mod openid;
 pub mod operator;
+pub mod pods;
 pub mod proxy;
 pub mod redis;
 pub mod runs;
 pub mod site;
+pub mod site_client;
 pub mod stillness;
 pub mod tenant;
 pub mod visitor;
@@ -59,9 +63,11 @@ pub use legacy::Legacy;
 pub use node::{Edge, node_options};
 pub use openid::OpenId;
 pub use operator::{Operator, Start};
+pub use pods::{Pods, with_pods};
 pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
 pub use site::{MASTER, RunningSite};
+pub use site_client::SiteClient;
 pub use stillness::{assert_left_alone, calls_about};
 pub use tenant::Tenants;
 pub use visitor::Visitor;
