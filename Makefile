@@ -4,7 +4,7 @@
 export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
 
 # Tests that load the whole machine: alone and one after the other, so that they do not starve the rest.
-HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundred real_node real_site
+HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundred real_client real_node real_site
 
 LOADTEST := cargo build --release --locked --package sites --package sites-loadtest && $(CARGO_TARGET_DIR)/release/sites-loadtest
 

@@ -5,7 +5,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use xtask::process::{Process, tied};
 
 use crate::support::runs::{Administrator, UPGRADE};

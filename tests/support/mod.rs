@@ -23,6 +23,8 @@
 //! | [`identity`] | a stand-in for oauth2-proxy |
 //! | [`s3`] | clients of S3 |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
+//! | [`site_client`] | any site as its clients see it, a process or a pod |
+//! | [`pods`] | the sites on the real node that many tests use |
 //! | [`legacy`] | what the replaced platform leaves |
 //! | [`older`] | Sites written before the present definition |
 //! | [`stillness`] | that an operator does nothing |
@@ -44,12 +46,14 @@ pub mod node;
 pub mod older;
 pub mod openid;
 pub mod operator;
+pub mod pods;
 pub mod proxy;
 pub mod redis;
 pub mod runs;
-pub mod schema;
 pub mod s3;
+pub mod schema;
 pub mod site;
+pub mod site_client;
 pub mod stillness;
 pub mod tenant;
 pub mod visitor;
@@ -63,9 +67,11 @@ pub use legacy::Legacy;
 pub use node::{Edge, node_options};
 pub use openid::OpenId;
 pub use operator::{Operator, Start};
+pub use pods::{Pods, with_pods};
 pub use proxy::{Act, FaultProxy, Match, Times, Upset};
 pub use redis::Redis;
 pub use site::{MASTER, RunningSite};
+pub use site_client::SiteClient;
 pub use stillness::{assert_left_alone, calls_about};
 pub use tenant::Tenants;
 pub use visitor::Visitor;

@@ -2,7 +2,7 @@
 //! first test that asks; ended with the process.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use http::{Request, Response};
@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -55,6 +56,20 @@ impl Lab {
     pub async fn start_contour(&'static self) -> Contour {
         let started = tokio::task::spawn_blocking(|| Contour::start(self.cluster().expect("a local cluster")));
         started.await.expect("no panic").expect("Contour starts")
+    }
+
+    /// A program inside the box, where all public names and their ports are real. It trusts who signed the edge's
+    /// certificate, and ends with the returned command's child.
+    pub fn program(&self, program: impl AsRef<Path>) -> tokio::process::Command {
+        const TRUST: &str = "mount --bind \"$0\" /etc/ssl/certs/ca-certificates.crt && exec \"$@\"";
+        let ca = self.edge().ca;
+        let mut command = self.the_node().command("unshare");
+        command.args(["--mount", "--", "sh", "-c", TRUST]).arg(&ca).arg(program.as_ref());
+        // Who does not go by that file goes by one of these.
+        command.env("REQUESTS_CA_BUNDLE", &ca).env("SSL_CERT_FILE", ca);
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        command
     }
 
     /// What stands in front of the sites.
@@ -124,12 +139,15 @@ impl Edge {
 
     /// Sends a request, on a connection of its own, whose address is a path; the host name is added.
     pub async fn send(&self, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
-        let exchange = async {
-            let stream = TcpStream::connect(self.address).await?;
-            let name = ServerName::try_from(host.to_owned())?;
-            exchange(TlsConnector::from(self.tls()?).connect(name, stream).await?, host, request).await
-        };
-        exchange.await.map_err(|error| error.to_string())
+        let exchange = async { exchange(self.connect(host).await?, host, request).await };
+        exchange.await.map_err(|error: Failure| error.to_string())
+    }
+
+    /// A connection to one of its hosts.
+    pub(super) async fn connect(&self, host: &str) -> Result<TlsStream<TcpStream>, Failure> {
+        let stream = TcpStream::connect(self.address).await?;
+        let name = ServerName::try_from(host.to_owned())?;
+        Ok(TlsConnector::from(self.tls()?).connect(name, stream).await?)
     }
 
     /// Asks an address for `http://HOST/PATH`.

@@ -12,6 +12,7 @@ use tokio::process::Command;
 
 use super::http::Answer;
 use super::site::{MASTER, PREFIX, Role, RunningSite};
+use super::site_client::SiteClient;
 
 const STRICT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const PATH: AsciiSet = STRICT.remove(b'/');
@@ -30,7 +31,7 @@ impl Key {
     }
 
     /// The key of a new access token, and the token's text.
-    pub async fn made(site: &RunningSite, privilege: &str, duration: Option<i64>) -> (Self, String) {
+    pub async fn made(site: &SiteClient, privilege: &str, duration: Option<i64>) -> (Self, String) {
         let body = json!({"label": "test", "privilege": privilege, "duration": duration});
         let answer = site.post("tokens", &body).await.json();
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
@@ -53,6 +54,18 @@ impl Key {
         query: &[(&str, &str)],
         headers: &[(&str, &str)],
     ) -> Vec<String> {
+        self.sign_for("sites.example.org", payload, method, path, query, headers)
+    }
+
+    fn sign_for(
+        &self,
+        host: &str,
+        payload: &str,
+        method: &str,
+        path: &str,
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> Vec<String> {
         let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let date = &now[..8];
         let encode = |text: &str| utf8_percent_encode(text, &STRICT).to_string();
@@ -60,7 +73,7 @@ impl Key {
         let mut pairs: Vec<_> =
             query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
         pairs.sort();
-        let mut signed = vec![("host", "sites.example.org"), ("x-amz-content-sha256", payload), ("x-amz-date", &now)];
+        let mut signed = vec![("host", host), ("x-amz-content-sha256", payload), ("x-amz-date", &now)];
         signed.extend(headers);
         signed.sort_unstable();
         let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
@@ -96,12 +109,24 @@ impl Key {
         query: &[(&str, &str)],
         body: &[u8],
     ) -> Answer {
-        let target = format!("{PREFIX}/s/s3{path}");
+        self.send_to(&site.client_of(s3), method, path, query, body).await
+    }
+
+    /// The same, wherever the server runs.
+    pub async fn send_to(
+        &self,
+        s3: &SiteClient,
+        method: &str,
+        path: &str,
+        query: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let target = format!("{}/s/s3{path}", s3.prefix);
         let encode = |text: &str| utf8_percent_encode(text, &STRICT).to_string();
         let pairs: Vec<_> = query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
         let sent = if pairs.is_empty() { target.clone() } else { format!("{target}?{}", pairs.join("&")) };
-        let mut call = site.at(s3, method, &sent);
-        for line in self.sign(method, &target, query, &[]) {
+        let mut call = s3.raw(method, &sent);
+        for line in self.sign_for(s3.host(), "UNSIGNED-PAYLOAD", method, &target, query, &[]) {
             call = call.header(&line);
         }
         call.body(body).send().await

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::http::Answer;
 use super::identity::{self, Questions};
+use super::site_client::{Call, SiteClient};
 
 /// The master token.
 pub const MASTER: &str = "the-master-token-of-the-tests";
@@ -21,7 +20,9 @@ pub const DATA: &str = "d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/data";
 /// Path of the site.
 pub const PREFIX: &str = "/team/plans";
 
+/// A process with all that a [`SiteClient`] can ask it for.
 pub struct RunningSite {
+    client: SiteClient,
     folder: TempDir,
     identity: u16,
     pub port: u16,
@@ -53,6 +54,14 @@ impl Default for Start<'_> {
     }
 }
 
+impl std::ops::Deref for RunningSite {
+    type Target = SiteClient;
+
+    fn deref(&self) -> &SiteClient {
+        &self.client
+    }
+}
+
 impl RunningSite {
     /// A private site without content.
     pub async fn private() -> Self {
@@ -70,7 +79,8 @@ impl RunningSite {
         std::fs::create_dir_all(folder.path().join(DATA)).unwrap();
         (start.prepare)(&folder.path().join(DATA));
         let Role { port, log, process } = serve("api", folder.path(), identity, &start).await;
-        Self { folder, identity, port, questions, log, process }
+        let client = SiteClient::of_process(port, folder.path().join(DATA));
+        Self { client, folder, identity, port, questions, log, process }
     }
 
     /// Starts another server on the same volume.
@@ -99,84 +109,19 @@ impl RunningSite {
         Ok(launch(outer).await)
     }
 
-    /// A request to any path of another server.
-    pub fn at(&self, role: &Role, method: &str, path: &str) -> Call {
-        Call { port: role.port, ..self.raw(method, path) }
+    /// The same site as the clients of another server see it.
+    pub fn client_of(&self, role: &Role) -> SiteClient {
+        SiteClient::of_process(role.port, self.folder.path().join(DATA))
     }
 
-    /// Path of a content file.
-    pub fn content(&self, path: &str) -> PathBuf {
-        self.folder.path().join(DATA).join(path)
+    /// A request to any path of another server.
+    pub fn at(&self, role: &Role, method: &str, path: &str) -> Call {
+        self.client_of(role).raw(method, path)
     }
 
     /// The access file, to be changed.
     pub fn access_file(&self) -> PathBuf {
         self.folder.path().join("access.json")
-    }
-
-    /// Address of an endpoint, for clients that are other programs.
-    pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{PREFIX}/s/api/v2/{path}", self.port)
-    }
-
-    /// A request to an endpoint of the API.
-    pub fn api(&self, method: &str, path: &str) -> Call {
-        self.raw(method, &format!("{PREFIX}/s/api/v2/{path}"))
-    }
-
-    /// A request to any path.
-    pub fn raw(&self, method: &str, path: &str) -> Call {
-        let line = format!("{method} {path} HTTP/1.1\r\nHost: sites.example.org\r\nConnection: close\r\n");
-        Call { port: self.port, head: line, body: Vec::new() }
-    }
-
-    /// A GET with the master token.
-    pub async fn get(&self, path: &str) -> Answer {
-        self.api("GET", path).token(MASTER).send().await
-    }
-
-    /// Writes a file with the master token.
-    pub async fn put(&self, path: &str, bytes: &[u8]) -> Answer {
-        self.api("PUT", &format!("files/{path}")).token(MASTER).body(bytes).send().await
-    }
-
-    /// The same, and it must go well.
-    pub async fn must_put(&self, path: &str, bytes: &[u8]) {
-        let answer = self.put(path, bytes).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-    }
-
-    /// Deletes with the master token.
-    pub async fn delete(&self, path: &str) -> Answer {
-        self.api("DELETE", path).token(MASTER).send().await
-    }
-
-    /// Makes a link with the master token.
-    pub async fn link(&self, path: &str, target: &str) -> Answer {
-        let body = json!({"target": target}).to_string();
-        self.api("PUT", &format!("symlinks/{path}")).token(MASTER).body(body.as_bytes()).send().await
-    }
-
-    /// Posts JSON with the master token.
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.api("POST", path).token(MASTER).body(body.to_string().as_bytes()).send().await
-    }
-
-    /// The names in a folder.
-    pub async fn names(&self, query: &str) -> Vec<String> {
-        let answer = self.get(query).await;
-        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-        let files = answer.json()["files"].clone();
-        files.as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
-    }
-
-    /// A new access token: its id and text.
-    pub async fn token(&self, privilege: &str, duration: Option<i64>) -> (String, String) {
-        let body = json!({"label": "test", "privilege": privilege, "duration": duration});
-        let answer = self.post("tokens", &body).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        (text(&answer.json()["token"]["id"]), text(&answer.json()["value"]))
     }
 }
 
@@ -246,60 +191,4 @@ pub fn command(role: &str, folder: &Path, identity: u16, start: &Start<'_>) -> C
         };
     }
     command
-}
-
-/// One request.
-pub struct Call {
-    port: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Call {
-    #[must_use]
-    pub fn header(mut self, line: &str) -> Self {
-        self.head += line;
-        self.head += "\r\n";
-        self
-    }
-
-    #[must_use]
-    pub fn token(self, token: &str) -> Self {
-        self.header(&format!("Authorization: Bearer {token}"))
-    }
-
-    #[must_use]
-    pub fn session(self, person: &str) -> Self {
-        self.header(&format!("Cookie: other=1; __Secure-sites-plans={person}"))
-    }
-
-    #[must_use]
-    pub fn body(mut self, bytes: &[u8]) -> Self {
-        bytes.clone_into(&mut self.body);
-        self
-    }
-
-    pub async fn send(self) -> Answer {
-        self.try_send().await.expect("an answer")
-    }
-
-    /// `None` when the connection ends without one.
-    pub async fn try_send(mut self) -> Option<Answer> {
-        if !self.body.is_empty() || !self.head.starts_with("GET") {
-            self = {
-                let length = self.body.len();
-                self.header(&format!("Content-Length: {length}"))
-            };
-        }
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.ok()?;
-        let mut bytes = self.head.into_bytes();
-        bytes.extend(b"\r\n");
-        stream.write_all(&bytes).await.ok()?;
-        // A server that has answered may close before it has read all.
-        let _ = stream.write_all(&self.body).await;
-        let mut answer = Vec::new();
-        let reading = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer));
-        let _ = reading.await.expect("an answer within a minute");
-        Answer::parse(&answer)
-    }
 }

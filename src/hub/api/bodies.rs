@@ -87,6 +87,14 @@ pub struct SignForm {
     method: Option<String>,
 }
 
+/// A signed address to be looked at.
+#[derive(Deserialize, ToSchema, Debug)]
+#[schema(example = json!({"url": "https://sites.example.org/docs/fdb/s/api/v2/files/a.pdf?signature=…"}))]
+pub struct VerifyForm {
+    /// The address, as it was given.
+    url: String,
+}
+
 /// A session address to be made.
 #[derive(Deserialize, ToSchema, Debug)]
 #[schema(example = json!({"path": "", "duration": 3600}))]

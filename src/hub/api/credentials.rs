@@ -19,7 +19,7 @@ use super::super::sites::address::Address;
 use super::super::sites::{find, master_token};
 use super::super::state::Hub;
 use super::super::trace::Trace;
-use super::bodies::{SessionForm, SignForm, TokenForm};
+use super::bodies::{SessionForm, SignForm, TokenForm, VerifyForm};
 use crate::domain::forms;
 
 /// What is below one Site.
@@ -121,6 +121,7 @@ proxied!(
     POST,
     "/signed-urls/verify/",
     ["signed-urls", "verify"],
+    VerifyForm,
     NO_URLS,
     "Whether a signed address is good: `url`; `valid`, and if it is not, `reason`."
 );

@@ -244,7 +244,8 @@ pub fn edit(
     if !author.platform_administrator {
         let changed = [
             ("owner", form.owner != before.owner),
-            ("type", form.site_type != before.site_type),
+            // Publication is the platform's; to close a site is its administrators'.
+            ("type", form.site_type != before.site_type && form.site_type == Some(SiteType::Public)),
             (
                 "settings.monitored",
                 form.settings.monitored.unwrap_or(false) != before.settings.monitored.unwrap_or(false),

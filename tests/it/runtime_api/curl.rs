@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::support::{MASTER, RunningSite};
+use crate::support::{MASTER, RunningSite, SiteClient};
 
 /// One form part: its header line and the body.
 pub fn form(name: &str, file_name: &str, bytes: &[u8]) -> (String, Vec<u8>) {
@@ -14,9 +14,10 @@ pub fn form(name: &str, file_name: &str, bytes: &[u8]) -> (String, Vec<u8>) {
 }
 
 /// Runs curl with the master token; its answer with the status on a line of its own.
-async fn curl(arguments: &[&str]) -> String {
+async fn curl(site: &SiteClient, arguments: &[&str]) -> String {
     let bearer = format!("Authorization: Bearer {MASTER}");
-    let Output { stdout, stderr, status } = tokio::process::Command::new("curl")
+    let Output { stdout, stderr, status } = site
+        .program("curl")
         .args(["--silent", "--show-error", "--path-as-is", "--max-time", "60", "-w", "\n%{http_code}", "-H", &bearer])
         .args(arguments)
         .output()
@@ -29,11 +30,16 @@ async fn curl(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn client_04_the_forms_file_name_is_ignored() {
     let site = RunningSite::public().await;
+    file_name_of_a_form(&site).await;
+}
+
+/// The name and the type in a form mean nothing.
+pub async fn file_name_of_a_form(site: &SiteClient) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("local.bin");
     std::fs::write(&file, b"{}").unwrap();
     let part = format!("file=@{};filename=file;type=image/png", file.display());
-    let answer = curl(&["-X", "PUT", "-F", &part, &site.url("files/versions.json")]).await;
+    let answer = curl(site, &["-X", "PUT", "-F", &part, &site.url("files/versions.json")]).await;
     assert!(answer.ends_with("\n200"), "{answer}");
     // By hand, as Python's requests does it: without a type for the part.
     let (kind, body) = form("file", "file", b"{}");
@@ -47,6 +53,11 @@ async fn client_04_the_forms_file_name_is_ignored() {
 #[tokio::test]
 async fn client_05_encoded_path_upload() {
     let site = RunningSite::private().await;
+    encoded_path(&site).await;
+}
+
+/// A path that is encoded as a whole is decoded once.
+pub async fn encoded_path(site: &SiteClient) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a b.html");
     std::fs::write(&file, b"<p>").unwrap();
@@ -54,13 +65,15 @@ async fn client_05_encoded_path_upload() {
     let put = |path: &str| {
         let url = site.url(&format!("files/{path}?backup_if_present=false"));
         let part = part.clone();
-        async move { curl(&["-X", "PUT", "-H", "accept: application/json", "-F", &part, &url]).await }
+        async move { curl(site, &["-X", "PUT", "-H", "accept: application/json", "-F", &part, &url]).await }
     };
     let answer = put("%2Freports%2F2025%2Fa%20b.html").await;
     let json: serde_json::Value = serde_json::from_str(answer.strip_suffix("\n200").expect(&answer)).unwrap();
     assert_eq!(json["status"], "OK");
     assert_eq!(site.names("files/reports?recursive=true").await, ["2025", "2025/a b.html"]);
-    for path in ["%2e%2e%2f", "%2F..%2Fx", "..%2fx", "a%2F%2E%2E%2Fx", "../x", "a/%2e/b"] {
+    // The edge resolves dot segments that are spelled out before a site sees them.
+    let spelled: &[&str] = if site.behind_edge() { &[] } else { &["../x", "a/%2e/b"] };
+    for path in ["%2e%2e%2f", "%2F..%2Fx", "..%2fx", "a%2F%2E%2E%2Fx"].iter().chain(spelled) {
         let answer = put(path).await;
         let json: serde_json::Value = serde_json::from_str(answer.strip_suffix("\n400").expect(&answer)).unwrap();
         assert!(json["message"].as_str().unwrap().contains("'..'"), "{path}: {answer}");
@@ -71,11 +84,16 @@ async fn client_05_encoded_path_upload() {
 #[tokio::test]
 async fn client_11_a_link_in_a_form_that_is_json() {
     let site = RunningSite::private().await;
+    link_in_a_form(&site).await;
+}
+
+/// A link is made by JSON that says that it is a form.
+pub async fn link_in_a_form(site: &SiteClient) {
     site.must_put("fdb/develop/index.html", b"x").await;
     let url = site.url("symlinks/fdb/latest?force=true");
     // curl sets Content-Type: application/x-www-form-urlencoded.
     let answer =
-        curl(&["-X", "PUT", "-H", "Accept: application/json", "-d", "{\"target\": \"fdb/develop\"}", &url]).await;
+        curl(site, &["-X", "PUT", "-H", "Accept: application/json", "-d", "{\"target\": \"fdb/develop\"}", &url]).await;
     assert!(answer.ends_with("\n200"), "{answer}");
     assert_eq!(site.get("files/fdb/latest/index.html").await.text(), "x");
 }

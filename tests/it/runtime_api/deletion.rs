@@ -1,10 +1,15 @@
 //! Deleting: whole trees, the whole site, and previews that come and go.
 
-use crate::support::RunningSite;
+use crate::support::{RunningSite, SiteClient};
 
 #[tokio::test]
 async fn client_09_a_folder_goes_with_all_that_is_in_it() {
     let site = RunningSite::private().await;
+    folder_deletion(&site).await;
+}
+
+/// A folder goes with all that is in it, and nothing else.
+pub async fn folder_deletion(site: &SiteClient) {
     site.must_put("keep/target.txt", b"stays").await;
     for path in ["v1/a/b/c/deep.txt", "v1/.hidden", "v1/index.html"] {
         site.must_put(path, b"12345").await;
@@ -23,6 +28,11 @@ async fn client_09_a_folder_goes_with_all_that_is_in_it() {
 #[tokio::test]
 async fn client_10_the_whole_site_is_emptied_and_goes_on() {
     let site = RunningSite::private().await;
+    emptied_site(&site).await;
+}
+
+/// The whole site is emptied, and goes on.
+pub async fn emptied_site(site: &SiteClient) {
     for root in ["files/", "files", "files//"] {
         site.must_put("a/b", b"x").await;
         site.must_put(".dot", b"x").await;
@@ -42,6 +52,11 @@ async fn client_10_the_whole_site_is_emptied_and_goes_on() {
 #[tokio::test]
 async fn client_20_a_preview_comes_and_goes() {
     let site = RunningSite::public().await;
+    preview(&site).await;
+}
+
+/// A preview of a pull request comes and goes.
+pub async fn preview(site: &SiteClient) {
     let page = "pull-requests/PR-7/index.html";
     for text in ["first", "second"] {
         site.must_put(page, text.as_bytes()).await;

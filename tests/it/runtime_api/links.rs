@@ -2,19 +2,29 @@
 
 use std::os::unix::fs::symlink;
 
-use crate::support::{MASTER, RunningSite};
+use crate::support::{MASTER, RunningSite, SiteClient};
 
 async fn site() -> RunningSite {
     let site = RunningSite::private().await;
+    fill(&site).await;
+    site
+}
+
+async fn fill(site: &SiteClient) {
     for path in ["fdb/develop/index.html", "fdb/1.0/index.html", "develop/index.html"] {
         site.must_put(path, path.as_bytes()).await;
     }
-    site
 }
 
 #[tokio::test]
 async fn client_12_targets_are_relative_to_the_sites_root() {
-    let site = site().await;
+    let site = RunningSite::private().await;
+    link_targets(&site).await;
+}
+
+/// Targets are relative to the root of the site, and stay inside.
+pub async fn link_targets(site: &SiteClient) {
+    fill(site).await;
     for (link, target) in [("fdb/latest", "fdb/develop"), ("/latest", "/develop"), ("a/b/c", "develop/")] {
         let answer = site.link(link, target).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -34,7 +44,13 @@ async fn client_12_targets_are_relative_to_the_sites_root() {
 
 #[tokio::test]
 async fn client_13_pointing_a_link_elsewhere() {
-    let site = site().await;
+    let site = RunningSite::private().await;
+    pointing_elsewhere(&site).await;
+}
+
+/// A link is pointed elsewhere only by force; what is no link stays.
+pub async fn pointing_elsewhere(site: &SiteClient) {
+    fill(site).await;
     assert_eq!(site.link("fdb/latest", "fdb/develop").await.status, 200);
     let again = site.link("fdb/latest", "fdb/1.0").await;
     assert_eq!(again.status, 409, "{}", again.text());
@@ -60,7 +76,13 @@ async fn client_13_pointing_a_link_elsewhere() {
 
 #[tokio::test]
 async fn client_14_links_are_folders_in_listings() {
-    let site = site().await;
+    let site = RunningSite::private().await;
+    links_in_listings(&site).await;
+}
+
+/// Links to folders are folders in listings.
+pub async fn links_in_listings(site: &SiteClient) {
+    fill(site).await;
     assert_eq!(site.link("fdb/latest", "fdb/develop").await.status, 200);
     assert_eq!(site.names("files/fdb?list=true&limit=64000&type=d").await, ["1.0", "develop", "latest"]);
     assert_eq!(site.names("files/fdb/latest?list=true&limit=64000").await, ["index.html"]);

@@ -1,12 +1,17 @@
 //! Listings, as the version selector and public readers ask for them.
 
-use crate::support::RunningSite;
+use crate::support::{RunningSite, SiteClient};
 
 const SELECTOR: &str = "?list=true&limit=64000&type=d";
 
 #[tokio::test]
 async fn client_01_version_selector_of_a_named_path() {
     let site = RunningSite::public().await;
+    named_path(&site).await;
+}
+
+/// What a version selector asks of a folder.
+pub async fn named_path(site: &SiteClient) {
     for path in ["1.0.0/index.html", "develop/index.html", "pull-requests/PR-1/index.html", "index.html"] {
         site.must_put(&format!("proj/{path}"), b"x").await;
     }
@@ -15,18 +20,23 @@ async fn client_01_version_selector_of_a_named_path() {
     let versions = site.api("GET", "pub/files/proj/versions.json").send().await;
     assert_eq!((versions.status, versions.text().as_str()), (200, "[]"));
     assert_eq!(versions.header("content-type"), "application/json; charset=utf-8");
-    assert_eq!(std::fs::read(site.content("proj/versions.json")).unwrap(), b"[]", "where nginx serves it from");
+    assert_eq!(site.read("proj/versions.json").await.text(), "[]");
 }
 
 #[tokio::test]
 async fn client_02_version_selector_of_the_empty_path() {
     let site = RunningSite::private().await;
+    empty_path(&site).await;
+}
+
+/// The same of the root, by an empty path.
+pub async fn empty_path(site: &SiteClient) {
     site.must_put("develop/index.html", b"x").await;
     for path in ["files/", "files", "files//", "/files/"] {
         assert_eq!(site.names(&format!("{path}{SELECTOR}")).await, ["develop"], "{path}");
     }
     site.must_put("/versions.json", b"[1]").await;
-    assert_eq!(std::fs::read(site.content("versions.json")).unwrap(), b"[1]");
+    assert_eq!(site.read("versions.json").await.text(), "[1]");
     assert_eq!(site.get("files//versions.json").await.text(), "[1]");
     let root = site.put("", b"x").await;
     assert_eq!((root.status, root.json()["status"].as_str()), (400, Some("error")));
@@ -35,8 +45,13 @@ async fn client_02_version_selector_of_the_empty_path() {
 #[tokio::test]
 async fn client_08_three_thousand_entries_are_not_cut() {
     let site = RunningSite::private().await;
+    three_thousand_entries(&site).await;
+}
+
+/// A folder with 3,000 folders.
+pub async fn three_thousand_entries(site: &SiteClient) {
     for number in 0..3000 {
-        std::fs::create_dir(site.content(&format!("d{number}"))).unwrap();
+        site.make_folder(&format!("d{number}"));
     }
     let answer = site.get(&format!("files/{SELECTOR}")).await;
     assert_eq!(answer.json()["files"].as_array().unwrap().len(), 3000);
@@ -55,6 +70,15 @@ async fn client_08_three_thousand_entries_are_not_cut() {
 #[tokio::test]
 async fn client_16_public_listing() {
     let site = RunningSite::public().await;
+    public_listing(&site).await;
+    let site = RunningSite::private().await;
+    private_listing(&site).await;
+    let viewer = site.api("GET", "pub/files/tables").session("cleo").send().await;
+    assert_eq!(viewer.json()["files"][0]["path"], "secret-name.csv");
+}
+
+/// Anybody reads the content of a public site by the API, and changes nothing.
+pub async fn public_listing(site: &SiteClient) {
     site.must_put("tables/a.csv", b"1,2").await;
     let listing = site.api("GET", "pub/files/tables").send().await;
     assert_eq!((listing.status, &listing.json()["files"][0]["path"]), (200, &"a.csv".into()));
@@ -64,21 +88,26 @@ async fn client_16_public_listing() {
         assert_eq!((answer.status, answer.json()["status"].as_str()), (405, Some("error")), "{method}");
     }
     assert_eq!(site.api("GET", "files/tables").send().await.status, 401, "the other one needs a credential");
+}
 
-    let site = RunningSite::private().await;
+/// The same addresses of a private site say nothing.
+pub async fn private_listing(site: &SiteClient) {
     site.must_put("tables/secret-name.csv", b"1,2").await;
     for path in ["pub/files/tables", "pub/files/tables/secret-name.csv", "pub/files", "pub/files/none"] {
         let answer = site.api("GET", path).send().await;
         assert_eq!(answer.status, 401, "{path}: whether it is there is private too");
         assert!(!answer.text().contains("secret-name"), "{}", answer.text());
     }
-    let viewer = site.api("GET", "pub/files/tables").session("cleo").send().await;
-    assert_eq!(viewer.json()["files"][0]["path"], "secret-name.csv");
 }
 
 #[tokio::test]
 async fn client_22_spellings_of_one_place() {
     let site = RunningSite::private().await;
+    spellings(&site).await;
+}
+
+/// All spellings of one place.
+pub async fn spellings(site: &SiteClient) {
     site.must_put("a/b/c.txt", b"x").await;
     for path in [".", "", "/", "//"] {
         assert_eq!(site.names(&format!("files/{path}")).await, ["a"], "{path:?}");

@@ -2,15 +2,15 @@
 
 mod access;
 mod contract;
-mod curl;
-mod deletion;
-mod links;
-mod listing;
+pub mod curl;
+pub mod deletion;
+pub mod links;
+pub mod listing;
 mod private_content;
 mod process;
-mod quota;
-mod token_matrix;
+pub mod quota;
+pub mod token_matrix;
 mod traversal;
-mod trees;
-mod uploads;
-mod urls;
+pub mod trees;
+pub mod uploads;
+pub mod urls;

@@ -5,7 +5,7 @@ use std::path::Path;
 use futures::future::join_all;
 
 use crate::support::site::Start;
-use crate::support::{MASTER, RunningSite, SOON, eventually};
+use crate::support::{MASTER, RunningSite, SOON, SiteClient, eventually};
 
 const MIB: usize = 1 << 20;
 
@@ -54,6 +54,19 @@ async fn writers_cannot_overrun_the_quota_together() {
 #[tokio::test]
 async fn client_09_freed_space_is_usable_at_once() {
     let site = nearly_full(MIB as u64).await;
+    freed_space(&site).await;
+}
+
+/// Leaves so many bytes of 1 GiB: a neighbour fills it, and the site counts anew before it refuses something.
+pub async fn fill_up(site: &SiteClient, left: u64) {
+    site.make_sparse("big.bin", (1 << 30) - left);
+    let length = format!("Content-Length: {}", 2_u64 << 30);
+    let refused = site.api("PUT", "files/too-much").token(MASTER).header(&length).send_as_it_is().await.unwrap();
+    assert_eq!(refused.status, 507, "{}", refused.text());
+}
+
+/// What is deleted from a site in which 1 MiB is left can be written again.
+pub async fn freed_space(site: &SiteClient) {
     for round in 0..3 {
         site.must_put("tree/a/one", &vec![b'1'; MIB / 2]).await;
         site.must_put("tree/two", &vec![b'2'; MIB / 2]).await;

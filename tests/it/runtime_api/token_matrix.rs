@@ -1,51 +1,31 @@
-//! Who may do what: one table.
+//! What each credential opens, as one table.
 
 use serde_json::json;
 
 use crate::support::s3::Key;
-use crate::support::{MASTER, RunningSite, SOON, eventually};
+use crate::support::{MASTER, RunningSite, SOON, SiteClient, eventually};
+
+/// Who; the line of the header that says so, and what they get by it; their key for S3, and what they get by that. S3
+/// knows keys only: without one it is asked with the same header, and whoever it does not know gets 403.
+type Row = (&'static str, String, [u16; 9], Option<Key>, [u16; 2]);
+
+/// The servers of one site. Behind the edge all are one.
+pub struct Servers<'a> {
+    pub api: &'a SiteClient,
+    pub dav: &'a SiteClient,
+    pub s3: &'a SiteClient,
+}
 
 #[tokio::test]
 async fn client_21_token_matrix() {
     let site = RunningSite::private().await;
-    let (dav, s3) = (site.role("webdav").await, site.role("s3").await);
-    site.must_put("folder/file.txt", b"content").await;
-    let (writer_key, writer) = Key::made(&site, "read-write", None).await;
-    let (reader_key, reader) = Key::made(&site, "read", Some(3600)).await;
-    let (revoked_key, revoked) = Key::made(&site, "read-write", None).await;
-    assert_eq!(site.delete(&format!("tokens/{}", revoked_key.id)).await.status, 200);
-    let (expired_key, expired) = Key::made(&site, "read-write", Some(1)).await;
-    eventually("it expires", SOON, || async {
-        site.get(&format!("tokens/{}", expired_key.id)).await.json()["token"]["state"] == "expired"
-    })
-    .await;
     let other = RunningSite::private().await;
-    let (foreign_key, foreign) = Key::made(&other, "read-write", None).await;
-
-    let bearer = |token: &str| format!("Authorization: Bearer {token}");
-    let basic = |token: &str| {
-        use base64::Engine;
-        let pair = base64::engine::general_purpose::STANDARD.encode(format!("team:{token}"));
-        format!("Authorization: Basic {pair}")
-    };
+    let (dav, s3) = (site.role("webdav").await, site.role("s3").await);
+    let servers = Servers { api: &site, dav: &site.client_of(&dav), s3: &site.client_of(&s3) };
+    let secrets = token_matrix(&servers, &other).await;
     let session = |who: &str| format!("Cookie: __Secure-sites-plans={who}");
-    let wrong_key = |id: &str| Key { id: id.to_owned(), secret: MASTER[1..].to_owned() };
-    let writing = [200, 200, 200, 200, 200, 200, 403, 200, 200];
     let reading = [200, 200, 200, 403, 403, 403, 403, 200, 403];
-    // list, get, public get, put, delete, link, tokens, DAV get, DAV put; S3 get, S3 put. S3 knows keys only: without
-    // one it is asked with the same header, and whoever it does not know gets 403.
-    let rows: [(&str, String, [u16; 9], Option<Key>, [u16; 2]); 19] = [
-        ("master", bearer(MASTER), [200; 9], Some(Key::master()), [200; 2]),
-        ("master as password", basic(MASTER), [200; 9], None, [400; 2]),
-        ("read-write", bearer(&writer), writing, Some(writer_key.clone()), [200; 2]),
-        ("read-write as password", basic(&writer), writing, None, [400; 2]),
-        ("read", bearer(&reader), reading, Some(reader_key.clone()), [200, 403]),
-        ("expired", bearer(&expired), [403; 9], Some(expired_key.clone()), [403; 2]),
-        ("revoked", bearer(&revoked), [403; 9], Some(revoked_key.clone()), [403; 2]),
-        ("other site's", bearer(&foreign), [401; 9], Some(foreign_key), [403; 2]),
-        ("unknown", bearer("0000"), [401; 9], Some(wrong_key("0000")), [403; 2]),
-        ("almost the master's", bearer(&MASTER[1..]), [401; 9], Some(wrong_key("master")), [403; 2]),
-        ("none", "Accept: */*".to_owned(), [401; 9], None, [403; 2]),
+    let rows: [Row; 8] = [
         ("owner", session("ana"), [200; 9], None, [403; 2]),
         ("administrator by group", session("zoe+x+ops"), [200; 9], None, [403; 2]),
         ("administrator by token of the provider", bearer("eyben"), [200; 9], None, [400; 2]),
@@ -55,6 +35,61 @@ async fn client_21_token_matrix() {
         ("a session that is none", session("nobody"), [401; 9], None, [403; 2]),
         ("the login is broken", session("broken"), [503; 9], None, [403; 2]),
     ];
+    check(&servers, &rows).await;
+    let log = [&site.log, &dav.log, &s3.log].map(|log| log.lock().unwrap().clone()).concat();
+    assert!(!secrets.iter().any(|secret| log.contains(secret)), "a token is written down");
+    assert!(log.contains("file written"), "{log}");
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+/// What each kind of token opens, of this site and of another; gives the tokens and the secrets of their keys.
+pub async fn token_matrix(servers: &Servers<'_>, other: &SiteClient) -> Vec<String> {
+    let site = servers.api;
+    site.must_put("folder/file.txt", b"content").await;
+    let (writer_key, writer) = Key::made(site, "read-write", None).await;
+    let (reader_key, reader) = Key::made(site, "read", Some(3600)).await;
+    let (revoked_key, revoked) = Key::made(site, "read-write", None).await;
+    assert_eq!(site.delete(&format!("tokens/{}", revoked_key.id)).await.status, 200);
+    let (expired_key, expired) = Key::made(site, "read-write", Some(1)).await;
+    eventually("it expires", SOON, || async {
+        site.get(&format!("tokens/{}", expired_key.id)).await.json()["token"]["state"] == "expired"
+    })
+    .await;
+    let (foreign_key, foreign) = Key::made(other, "read-write", None).await;
+
+    let basic = |token: &str| {
+        use base64::Engine;
+        let pair = base64::engine::general_purpose::STANDARD.encode(format!("team:{token}"));
+        format!("Authorization: Basic {pair}")
+    };
+    let wrong_key = |id: &str| Key { id: id.to_owned(), secret: MASTER[1..].to_owned() };
+    let keys = [&writer_key, &reader_key, &revoked_key, &expired_key].map(|key| key.secret.clone());
+    let writing = [200, 200, 200, 200, 200, 200, 403, 200, 200];
+    let reading = [200, 200, 200, 403, 403, 403, 403, 200, 403];
+    let rows: [Row; 11] = [
+        ("master", bearer(MASTER), [200; 9], Some(Key::master()), [200; 2]),
+        ("master as password", basic(MASTER), [200; 9], None, [400; 2]),
+        ("read-write", bearer(&writer), writing, Some(writer_key), [200; 2]),
+        ("read-write as password", basic(&writer), writing, None, [400; 2]),
+        ("read", bearer(&reader), reading, Some(reader_key), [200, 403]),
+        ("expired", bearer(&expired), [403; 9], Some(expired_key), [403; 2]),
+        ("revoked", bearer(&revoked), [403; 9], Some(revoked_key), [403; 2]),
+        ("other site's", bearer(&foreign), [401; 9], Some(foreign_key), [403; 2]),
+        ("unknown", bearer("0000"), [401; 9], Some(wrong_key("0000")), [403; 2]),
+        ("almost the master's", bearer(&MASTER[1..]), [401; 9], Some(wrong_key("master")), [403; 2]),
+        ("none", "Accept: */*".to_owned(), [401; 9], None, [403; 2]),
+    ];
+    check(servers, &rows).await;
+    let stored = std::fs::read_to_string(site.content(".sites/tokens.json")).unwrap();
+    let secrets: Vec<String> = [MASTER.to_owned(), writer, reader, revoked, expired].into_iter().chain(keys).collect();
+    assert!(!secrets.iter().any(|secret| stored.contains(secret)), "a token is written down");
+    secrets
+}
+
+async fn check(Servers { api: site, dav, s3 }: &Servers<'_>, rows: &[Row]) {
     for (who, header, expected, key, expected_s3) in rows {
         let link = json!({"target": "folder/file.txt"}).to_string();
         let calls = [
@@ -65,38 +100,31 @@ async fn client_21_token_matrix() {
             site.api("DELETE", "files/new.txt"),
             site.api("PUT", "symlinks/link?force=true").body(link.as_bytes()),
             site.api("GET", "tokens"),
-            site.at(&dav, "GET", "/team/plans/s/dav/folder/file.txt"),
-            site.at(&dav, "PUT", "/team/plans/s/dav/by-dav.txt").body(b"new"),
+            dav.raw("GET", &format!("{}/s/dav/folder/file.txt", dav.prefix)),
+            dav.raw("PUT", &format!("{}/s/dav/by-dav.txt", dav.prefix)).body(b"new"),
         ];
         let mut found = [0; 9];
         for (at, call) in calls.into_iter().enumerate() {
-            let answer = call.header(&header).send().await;
+            let answer = call.header(header).send().await;
             found[at] = if (200..300).contains(&answer.status) { 200 } else { answer.status };
             assert_eq!(answer.header("location"), "", "{who}: never to a login");
             let failed = answer.text().starts_with("{\"status\":\"error\",\"message\":");
             assert_eq!(failed, answer.status != 200 && at < 7, "{who}: {}", answer.text());
         }
-        assert_eq!(found, expected, "{who}: list, get, public get, put, delete, link, tokens, DAV get, DAV put");
+        assert_eq!(found, *expected, "{who}: list, get, public get, put, delete, link, tokens, DAV get, DAV put");
         let mut found = [0; 2];
         for (at, (method, path)) in
             [("GET", "/content/folder/file.txt"), ("PUT", "/content/by-s3.txt")].iter().enumerate()
         {
-            let answer = match &key {
-                Some(key) => key.send(&site, &s3, method, path, &[], b"").await,
-                None => site.at(&s3, method, &format!("/team/plans/s/s3{path}")).header(&header).send().await,
+            let answer = match key {
+                Some(key) => key.send_to(s3, method, path, &[], b"").await,
+                None => s3.raw(method, &format!("{}/s/s3{path}", s3.prefix)).header(header).send().await,
             };
             found[at] = answer.status;
             assert_eq!(answer.status == 200, !answer.text().contains("<Error>"), "{who}: {}", answer.text());
         }
-        assert_eq!(found, expected_s3, "{who}: S3 get, S3 put");
+        assert_eq!(found, *expected_s3, "{who}: S3 get, S3 put");
     }
-    let log = [&site.log, &dav.log, &s3.log].map(|log| log.lock().unwrap().clone()).concat();
-    let stored = std::fs::read_to_string(site.content(".sites/tokens.json")).unwrap();
-    let keys = [&writer_key, &reader_key, &revoked_key, &expired_key].map(|key| key.secret.as_str());
-    for secret in [MASTER, &writer, &reader, &revoked, &expired].into_iter().chain(keys) {
-        assert!(!log.contains(secret) && !stored.contains(secret), "a token is written down");
-    }
-    assert!(log.contains("file written"), "{log}");
 }
 
 #[tokio::test]

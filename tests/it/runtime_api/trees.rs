@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt};
 
-use crate::support::{MASTER, RunningSite};
+use crate::support::{MASTER, RunningSite, SiteClient};
 
 /// A body that says itself whether it is whole: one letter, of a length that the letter gives.
 fn body(letter: u8) -> Vec<u8> {
@@ -16,22 +16,24 @@ fn is_whole(bytes: &[u8]) -> bool {
 #[tokio::test]
 async fn client_19_a_docs_tree_is_uploaded_while_it_is_read() {
     let site = RunningSite::private().await;
+    docs_tree(&site).await;
+}
+
+/// A tree is uploaded by many while many read it.
+pub async fn docs_tree(site: &SiteClient) {
     let page = |number: usize| format!("docs/d{}/page{number}.html", number % 50);
     for number in 0..100 {
         site.must_put(&page(number), &body(b'a')).await;
     }
     let writing = stream::iter(0..2000usize).map(|number| {
         // Some twice, as a second run of the workflow does.
-        let (site, letter) = (&site, b'a' + u8::try_from(number % 3).unwrap());
+        let letter = b'a' + u8::try_from(number % 3).unwrap();
         async move { site.must_put(&page(number % 1600), &body(letter)).await }
     });
-    let reading = stream::iter(0..1000usize).map(|number| {
-        let site = &site;
-        async move {
-            let answer = site.get(&format!("files/{}", page(number % 100))).await;
-            assert_eq!(answer.status, 200, "a page that is there stays there");
-            assert!(is_whole(&answer.body), "{} bytes of {:?}", answer.body.len(), answer.body.first());
-        }
+    let reading = stream::iter(0..1000usize).map(async |number| {
+        let answer = site.read(&page(number % 100)).await;
+        assert_eq!(answer.status, 200, "a page that is there stays there");
+        assert!(is_whole(&answer.body), "{} bytes of {:?}", answer.body.len(), answer.body.first());
     });
     let writing = writing.buffer_unordered(16).collect::<Vec<()>>();
     let reading = reading.buffer_unordered(8).collect::<Vec<()>>();

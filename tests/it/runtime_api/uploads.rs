@@ -1,11 +1,16 @@
 //! Uploads, as the publishing workflows send them.
 
 use super::curl::form;
-use crate::support::{MASTER, RunningSite};
+use crate::support::{MASTER, RunningSite, SiteClient};
 
 #[tokio::test]
 async fn client_03_create_returns_200() {
     let site = RunningSite::private().await;
+    create_returns_200(&site).await;
+}
+
+/// A new file and a replaced one are answered alike.
+pub async fn create_returns_200(site: &SiteClient) {
     for (text, created) in [("one", true), ("two", false)] {
         let answer = site.put("a/b.txt", text.as_bytes()).await;
         assert_eq!((answer.status, &answer.json()["created"]), (200, &created.into()));
@@ -17,6 +22,11 @@ async fn client_03_create_returns_200() {
 #[tokio::test]
 async fn client_06_every_outcome_is_json() {
     let site = RunningSite::private().await;
+    every_outcome_is_json(&site).await;
+}
+
+/// Whatever happens to a program, it is told in JSON.
+pub async fn every_outcome_is_json(site: &SiteClient) {
     site.must_put("file", b"x").await;
     site.must_put("folder/x", b"x").await;
     let (_, reader) = site.token("read", None).await;
@@ -54,6 +64,11 @@ async fn client_06_every_outcome_is_json() {
 #[tokio::test]
 async fn client_07_backups_are_made_when_asked_for() {
     let site = RunningSite::private().await;
+    backups(&site).await;
+}
+
+/// Backups are made when they are asked for.
+pub async fn backups(site: &SiteClient) {
     for (query, names) in [("", 1), ("?backup_if_present=false", 1), ("?backup_if_present=true", 2)] {
         site.must_put(&format!("a.txt{query}"), query.as_bytes()).await;
         assert_eq!(site.names("files/").await.len(), names, "{query:?}");
@@ -69,6 +84,11 @@ async fn client_07_backups_are_made_when_asked_for() {
 #[tokio::test]
 async fn client_17_a_folder_by_its_placeholder() {
     let site = RunningSite::private().await;
+    placeholder(&site).await;
+}
+
+/// An empty file makes its folder.
+pub async fn placeholder(site: &SiteClient) {
     site.must_put("data/2026/.keep", b"").await;
     assert_eq!(site.names("files/data?type=d").await, ["2026"]);
     let keep = site.get("files/data/2026/.keep").await;
@@ -77,7 +97,7 @@ async fn client_17_a_folder_by_its_placeholder() {
     let (kind, body) = form("file", ".keep", b"");
     let answer = site.api("PUT", "files/data/2027/.keep").token(MASTER).header(&kind).body(&body).send().await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(std::fs::read(site.content("data/2027/.keep")).unwrap(), b"");
+    assert_eq!(site.read("data/2027/.keep").await.body, b"");
 }
 
 #[tokio::test]

@@ -2,57 +2,53 @@
 
 use serde_json::json;
 
-use crate::support::{MASTER, RunningSite, SOON, eventually};
-
-/// Path and query of an address of the site.
-fn local(url: &str) -> String {
-    url.strip_prefix("https://sites.example.org").expect(url).to_owned()
-}
+use crate::support::{MASTER, RunningSite, SOON, SiteClient, eventually};
 
 #[tokio::test]
 async fn client_26_signed_url() {
     let site = RunningSite::private().await;
+    signed_url(&site).await;
+}
+
+/// A signed address opens what it says, as long as it says.
+pub async fn signed_url(site: &SiteClient) {
     site.must_put("reports/a%20b.pdf", b"report").await;
     let sign = |url: &'static str, method: &'static str, duration: i64| {
         let body = json!({"url": url, "method": method, "duration": duration});
-        let site = &site;
         async move { site.post("signed-urls", &body).await }
     };
     let made = sign("s/api/v2/files/reports/a%20b.pdf", "GET", 3600).await.json();
     let url = made["url"].as_str().unwrap();
-    let get = site.raw("GET", &local(url)).send().await;
+    let get = site.raw("GET", &site.local(url)).send().await;
     assert_eq!((get.status, get.text().as_str()), (200, "report"));
-    assert_eq!(site.raw("HEAD", &local(url)).send().await.status, 200);
-    assert_eq!(site.raw("PUT", &local(url)).body(b"x").send().await.status, 403, "one method");
-    let verify = |url: String| {
-        let site = &site;
-        async move { site.post("signed-urls/verify", &json!({"url": url})).await.json()["valid"].clone() }
-    };
+    assert_eq!(site.raw("HEAD", &site.local(url)).send().await.status, 200);
+    assert_eq!(site.raw("PUT", &site.local(url)).body(b"x").send().await.status, 403, "one method");
+    let verify =
+        async |url: String| site.post("signed-urls/verify", &json!({"url": url})).await.json()["valid"].clone();
     assert_eq!(verify(url.to_owned()).await, true);
     for (from, to) in [("b.pdf", "c.pdf"), ("sites-expires=1", "sites-expires=2"), ("method=GET", "method=PUT")] {
         let changed = url.replace(from, to);
-        assert_eq!(site.raw("GET", &local(&changed)).send().await.status, 403, "{changed}");
+        assert_eq!(site.raw("GET", &site.local(&changed)).send().await.status, 403, "{changed}");
         assert_eq!(verify(changed).await, false);
     }
     let (last, rest) = (url.chars().last().unwrap(), &url[..url.len() - 1]);
     let changed = format!("{rest}{}", if last == 'A' { 'B' } else { 'A' });
-    assert_eq!(site.raw("GET", &local(&changed)).send().await.status, 403, "one byte");
+    assert_eq!(site.raw("GET", &site.local(&changed)).send().await.status, 403, "one byte");
 
     let short = sign("s/api/v2/files/reports/a%20b.pdf", "GET", 1).await.json();
     let short = short["url"].as_str().unwrap().to_owned();
-    eventually("it expires", SOON, || async { site.raw("GET", &local(&short)).send().await.status == 403 }).await;
+    eventually("it expires", SOON, || async { site.raw("GET", &site.local(&short)).send().await.status == 403 }).await;
     assert_eq!(verify(short).await, false);
 
     // Content that nginx serves.
     let page = sign("/reports/a%20b.pdf", "GET", 60).await.json()["url"].as_str().unwrap().to_owned();
-    let ask = |target: String| site.raw("GET", "/_auth/private").header(&format!("X-Original-URI: {target}")).send();
-    assert_eq!(ask(local(&page)).await.status, 204);
-    assert_eq!(ask(local(&page).replace("a%20b", "c")).await.status, 403);
+    assert_eq!(site.page_status(&site.local(&page)).await, 200);
+    assert_eq!(site.page_status(&site.local(&page).replace("a%20b", "c")).await, 403);
     // An upload by somebody without a token.
     let drop_box = sign("s/api/v2/files/incoming/x.bin", "PUT", 60).await.json()["url"].as_str().unwrap().to_owned();
-    assert_eq!(site.raw("PUT", &local(&drop_box)).body(b"dropped").send().await.status, 200);
-    assert_eq!(site.raw("GET", &local(&drop_box)).send().await.status, 403);
-    assert_eq!(site.raw("DELETE", &local(&drop_box)).send().await.status, 403, "to write is not to delete");
+    assert_eq!(site.raw("PUT", &site.local(&drop_box)).body(b"dropped").send().await.status, 200);
+    assert_eq!(site.raw("GET", &site.local(&drop_box)).send().await.status, 403);
+    assert_eq!(site.raw("DELETE", &site.local(&drop_box)).send().await.status, 403, "to write is not to delete");
     for (url, method, duration) in
         [("s/api/v2/tokens", "GET", 60), ("a", "PUT", 60), ("a", "GET", 0), ("//evil", "GET", 9), ("..", "GET", 9)]
     {
@@ -71,7 +67,7 @@ async fn a_session_url_opens_one_folder_to_one_browser() {
     site.must_put("closed/a.txt", b"closed").await;
     let made = site.post("session-urls", &json!({"path": "open", "duration": 600})).await;
     assert_eq!(made.status, 200, "{}", made.text());
-    let url = local(made.json()["url"].as_str().unwrap());
+    let url = site.local(made.json()["url"].as_str().unwrap());
     let opened = site.raw("GET", &url).send().await;
     assert_eq!((opened.status, opened.header("location").as_str()), (303, "/team/plans/open/"));
     let cookie = opened.header("set-cookie");

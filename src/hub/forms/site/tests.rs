@@ -146,6 +146,18 @@ fn protected_fields_are_for_platform_administrators() {
 }
 
 #[test]
+fn administrators_close_a_site_and_do_not_publish_it() {
+    let mut public = site();
+    public.spec.site_type = SiteType::Public;
+    let body = json!({"type": "private", "share": {"view_groups": ["staff"]}});
+    let edit = edited(&public, body, Method::Patch, false).unwrap();
+    assert_eq!(edit.site.spec.site_type, SiteType::Private);
+    assert_eq!(edit.site.spec.configuration.share.view_groups, ["staff"]);
+    assert_eq!(edit.audit, [("type", "public".to_owned(), "private".to_owned())]);
+    assert!(edited(&edit.site, json!({"type": "public"}), Method::Patch, false).is_err());
+}
+
+#[test]
 fn a_public_site_with_a_custom_application_becomes_private() {
     let mut public = site();
     public.spec.site_type = SiteType::Public;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::cluster::build::{NodeBinaries, once};
 use crate::cluster::possible::on_path;
 use crate::cluster::{fetched, image, openid};
+use crate::paths;
 use crate::progress::Step;
 
 /// Sandbox of every pod, and helper of the volume provisioner.
@@ -20,6 +21,9 @@ pub(super) const BUSYBOX: &str = "busybox";
 
 /// The image of all roles of the product.
 pub(super) const SITES: &str = "sites";
+
+/// An application that a Site brings itself.
+const CUSTOM_APP: &str = "custom-app";
 
 /// A search path for all images.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -92,6 +96,20 @@ const RECIPES: &[Recipe] = &[
         config: || json!({"Cmd": ["node", "/srv/provider.mjs"], "User": "1000:1000", "Env": [PATH]}),
         fill: |root, _| strip(&openid::copy_below(root)?),
     },
+    // What a person's own application may look like.
+    Recipe {
+        name: CUSTOM_APP,
+        packages: &[
+            "libexpat1",
+            "libpython3.11-minimal",
+            "libpython3.11-stdlib",
+            "libssl3",
+            "python3.11-minimal",
+            "zlib1g",
+        ],
+        config: || json!({"Cmd": ["python3.11", "/srv/app.py"], "User": "1000:1000", "Env": [PATH]}),
+        fill: |root, _| copy(&custom_app(), &root.join("srv")),
+    },
 ];
 
 /// Archives of the images that never change while this checkout does not, made now if they were not yet.
@@ -111,6 +129,10 @@ fn folder(recipe: &Recipe, oauth2_proxy: &Path) -> Result<PathBuf> {
     let sources = openid::inputs()?;
     if recipe.name == "openid-provider" {
         inputs.extend(sources.iter().map(Vec::as_slice));
+    }
+    let custom = fs::read(custom_app())?;
+    if recipe.name == CUSTOM_APP {
+        inputs.push(&custom);
     }
     Ok(fetched::place(&format!("image-{}", recipe.name), &inputs))
 }
@@ -195,6 +217,10 @@ fn strip(program: &Path) -> Result<()> {
     } else {
         Ok(())
     }
+}
+
+fn custom_app() -> PathBuf {
+    paths::cluster_sources().join("custom-app/app.py")
 }
 
 fn copy(file: &Path, dir: &Path) -> Result<()> {

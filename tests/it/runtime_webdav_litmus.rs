@@ -1,0 +1,91 @@
+//! litmus against ours and against Apache's `mod_dav` in the same run: what Apache passes, ours passes.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tokio::process::Command;
+use xtask::process::{Process, last_lines};
+
+use crate::support::hub::ask;
+use crate::support::{MASTER, RunningSite, SOON, SiteClient, eventually};
+
+/// What litmus has to say of a server: the tests that it passes, each as suite, number and name.
+async fn passed(mut litmus: Command, url: &str) -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let run = litmus.args(["-k", url, "team", MASTER]).current_dir(folder.path()).output().await;
+    let said = String::from_utf8_lossy(&run.expect("litmus: apt-get install litmus").stdout).into_owned();
+    let (mut suite, mut test, mut passed) = (String::new(), String::new(), BTreeSet::new());
+    // A line is written over until its result is known, and goes on in the next one after a warning.
+    for line in said.split(['\n', '\r']).map(str::trim) {
+        if let Some(begun) = line.strip_prefix("-> running `") {
+            begun.trim_end_matches("':").clone_into(&mut suite);
+            continue;
+        }
+        let mut told = line;
+        if let Some((number, rest)) = line.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok()) {
+            let name = rest.split(['.', ' ']).next().unwrap_or_default();
+            test = format!("{suite} {number} {name}");
+            told = rest.strip_prefix(name).unwrap_or_default();
+        }
+        if told.trim_start_matches(['.', ' ']).starts_with("pass") {
+            passed.insert(test.clone());
+        }
+    }
+    assert!(passed.len() > 50, "all suites run: {said}");
+    passed
+}
+
+/// An Apache of this machine with a folder to write to; nobody's process where that can be.
+async fn apache(folder: &Path) -> (Process, String) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let here = folder.display();
+    let modules: String = ["mpm_event", "authz_core", "dav", "dav_fs"]
+        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
+        .concat();
+    let configuration = format!(
+        "ServerName localhost\nServerRoot {here}\nListen {port}\nPidFile {here}/pid\nErrorLog {here}/log\n\
+         Mutex pthread\n{modules}DavLockDB {here}/locks\nDocumentRoot {here}/dav\n\
+         <Directory {here}/dav>\nDav On\n</Directory>\n"
+    );
+    std::fs::create_dir(folder.join("dav")).unwrap();
+    std::fs::write(folder.join("httpd.conf"), configuration).unwrap();
+    for place in [folder.to_owned(), folder.join("dav")] {
+        std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut command = std::process::Command::new("setpriv");
+    if rustix::process::getuid().is_root() {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    }
+    command.args(["--pdeathsig", "KILL", "--", "/usr/sbin/apache2", "-X", "-f"]).arg(folder.join("httpd.conf"));
+    let output = folder.join("output");
+    let process = Process::start("apache", command, &output).expect("apache2: apt-get install apache2-bin");
+    eventually("Apache answers", SOON, || async {
+        let told = ask(port, "OPTIONS", "/", &[], "").await;
+        told.map_err(|reason| format!("{reason}: {}{}", last_lines(&output, 5), last_lines(&folder.join("log"), 5)))
+    })
+    .await;
+    (process, format!("http://{port}/"))
+}
+
+/// Compares a site with Apache.
+pub async fn passes_what_apache_passes(dav: &SiteClient) {
+    let folder = tempfile::tempdir().unwrap();
+    let (process, url) = apache(folder.path()).await;
+    let theirs = passed(Command::new("litmus"), &url).await;
+    drop(process);
+    let ours = passed(dav.program("litmus"), &dav.page_url("s/dav/")).await;
+    let missing: Vec<_> = theirs.difference(&ours).collect();
+    assert!(missing.is_empty(), "Apache passes {}, we {} and not {missing:?}", theirs.len(), ours.len());
+    for suite in ["basic", "copymove", "props", "locks", "http"] {
+        assert!(theirs.iter().any(|test| test.starts_with(suite)), "{suite} was compared");
+    }
+}
+
+#[tokio::test]
+async fn litmus_passes_what_apache_passes() {
+    let site = RunningSite::private().await;
+    let role = site.role("webdav").await;
+    passes_what_apache_passes(&site.client_of(&role)).await;
+}
