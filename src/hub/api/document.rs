@@ -1,5 +1,7 @@
 //! The OpenAPI document of the Hub, which is the contract, and the page that shows it.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::Json;
 use axum::extract::State;
@@ -51,26 +53,34 @@ pub fn document() -> Value {
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             complete(path, item);
-            switched(path, item);
+            refused(path, item);
         }
     }
     document
 }
 
-/// What no handler knows: a read-only platform refuses every change.
-fn switched(path: &str, item: &mut Value) {
+/// Refusals that come before any handler: of a caller who is not known or asks too often, of a change while the
+/// platform is read-only; and what each handler answers when something that it needs is down.
+fn refused(path: &str, item: &mut Value) {
+    let common = [
+        ("401", "Log in first, or send a valid token"),
+        ("429", "Too many requests"),
+        ("503", "The cluster does not answer"),
+    ];
     for (verb, operation) in item.as_object_mut().into_iter().flatten() {
+        let answers = operation["responses"].as_object().cloned().unwrap_or_default();
+        let mut answers: BTreeMap<String, Value> = answers.into_iter().collect();
+        for (code, description) in common {
+            let schema = json!({"schema": {"$ref": "#/components/schemas/ErrorBody"}});
+            let answer = json!({"description": description, "content": {"application/json": schema}});
+            answers.entry(code.to_owned()).or_insert(answer);
+        }
         let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap_or_default();
-        if !asks(&method, path) {
-            continue;
+        if let Some(answer) = answers.get_mut("503").filter(|_| asks(&method, path)) {
+            let said = answer["description"].as_str().unwrap_or_default();
+            answer["description"] = format!("{said}, or the platform is read-only").into();
         }
-        let answer = &mut operation["responses"]["503"];
-        if answer.is_null() {
-            *answer = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}});
-        }
-        let said = answer["description"].as_str().filter(|said| !said.is_empty());
-        let also = said.map_or_else(String::new, |said| format!("{said}, or "));
-        answer["description"] = format!("{also}the platform is read-only").into();
+        operation["responses"] = json!(answers);
     }
 }
 

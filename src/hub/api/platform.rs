@@ -59,8 +59,7 @@ pub struct Versions {
 /// The read-only switch.
 #[utoipa::path(get, path = "/platform/state/", tag = "platform", responses(
     (status = 200, body = PlatformState),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn read_state(State(hub): State<Hub>, caller: Caller) -> Result<Json<PlatformState>, ApiError> {
     caller.platform_administrator()?;
@@ -71,9 +70,8 @@ async fn read_state(State(hub): State<Hub>, caller: Caller) -> Result<Json<Platf
 /// follow within seconds.
 #[utoipa::path(put, path = "/platform/state/", tag = "platform", responses(
     (status = 200, body = PlatformState),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 413, body = ErrorBody),
+    (status = 415, body = ErrorBody),
 ))]
 async fn write_state(
     State(hub): State<Hub>,
@@ -98,8 +96,7 @@ async fn write_state(
 /// The resource quotas of the platform's namespace.
 #[utoipa::path(get, path = "/platform/quota/", tag = "platform", responses(
     (status = 200, body = Quotas),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn quota(State(hub): State<Hub>, caller: Caller) -> Result<Json<Quotas>, ApiError> {
     caller.platform_administrator()?;
@@ -109,8 +106,7 @@ async fn quota(State(hub): State<Hub>, caller: Caller) -> Result<Json<Quotas>, A
 /// Volumes that deleted Sites have left.
 #[utoipa::path(get, path = "/platform/volumes/", tag = "platform", responses(
     (status = 200, body = Volumes),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn volumes(State(hub): State<Hub>, caller: Caller) -> Result<Json<Volumes>, ApiError> {
     caller.platform_administrator()?;
@@ -122,9 +118,8 @@ async fn volumes(State(hub): State<Hub>, caller: Caller) -> Result<Json<Volumes>
     params(("name" = String, Path, description = "Name of the volume")),
     responses(
     (status = 200, body = Done),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody),
 ))]
 async fn delete_volume(
     State(hub): State<Hub>,
@@ -142,8 +137,7 @@ async fn delete_volume(
 /// What runs.
 #[utoipa::path(get, path = "/platform/versions/", tag = "platform", responses(
     (status = 200, body = Versions),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn versions(State(hub): State<Hub>, caller: Caller) -> Result<Json<Versions>, ApiError> {
     caller.platform_administrator()?;
