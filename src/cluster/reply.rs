@@ -70,7 +70,7 @@ fn safe_message(call: &Call, refusal: &Refusal, sent: &[u8]) -> String {
         return refusal.reason.clone();
     }
     let causes: Vec<String> = refusal.details.causes.iter().take(CAUSES).map(cause_text).collect();
-    let text = if causes.is_empty() { without_quoted_values(&refusal.message) } else { causes.join("; ") };
+    let text = if causes.is_empty() { without_values(&refusal.message) } else { causes.join("; ") };
     let text = cut_to(&text, LONGEST);
     let sent: Value = serde_json::from_slice(sent).unwrap_or_default();
     // Whatever form the echo takes, eight characters of a secret are too many.
@@ -95,10 +95,25 @@ fn cause_text(cause: &Cause) -> String {
     }
 }
 
+/// What stands before a value that the server repeats.
+const VALUES: [&str; 4] = ["Invalid value: ", "Unsupported value: ", "Duplicate value: ", "Not found: "];
+
+/// A whole message, in which a value may stand anywhere: an admission rule or a webhook may repeat the object that is
+/// stored, which this side has not sent and does not know.
+fn without_values(message: &str) -> String {
+    let value = VALUES.iter().filter_map(|start| message.find(start)).min().unwrap_or(message.len());
+    let (before, value) = message.split_at(value);
+    let text = format!("{}{}", without_quoted_values(before), without_value(value));
+    match (text.find('{'), text.rfind('}')) {
+        (Some(start), Some(end)) if start < end => format!("{}{{…}}{}", &text[..start], &text[end + 1..]),
+        _ => text,
+    }
+}
+
 /// `Invalid value: "ten": must be an integer` without the value. Rules written in CEL and required fields
 /// have a message of their own after the value, which stays.
 fn without_value(message: &str) -> String {
-    for start in ["Invalid value: ", "Unsupported value: ", "Duplicate value: ", "Not found: "] {
+    for start in VALUES {
         if let Some(rest) = message.strip_prefix(start) {
             let word = start.trim_end_matches(": ");
             let detail = after_value(rest);
@@ -218,6 +233,26 @@ mod tests {
             assert_eq!(without_value(message), "Invalid value: must be small", "{message}");
         }
         assert_eq!(without_value(r#"Invalid value: "marker unfinished"#), "Invalid value");
+    }
+
+    /// Of an edit only what changes is sent: the rest of the object is known to the server alone.
+    #[test]
+    fn b21_a_stored_secret_that_was_not_sent_never_passes() {
+        for (echo, kept) in [
+            (
+                r#"Site "a" is invalid: spec: Invalid value: {"t":"m4rker"}: too bad"#,
+                r#"Site "a" is invalid: spec: Invalid value: too bad"#,
+            ),
+            (
+                r#"Site "a" is invalid: spec.t: Invalid value: "m4rker""#,
+                r#"Site "a" is invalid: spec.t: Invalid value"#,
+            ),
+            (r#"webhook says no: {"a":[{"b":"m4rker"}]} and {"c":"m4rker"}."#, "webhook says no: {…}."),
+            (r#"unbalanced } says "no" { here"#, r#"unbalanced } says "no" { here"#),
+        ] {
+            let error = refusal(call("Site"), 403, None, &answer(403, "Forbidden", echo, &json!([])), b"{}");
+            assert_eq!(error.to_string(), format!("update Site ns/demo: forbidden: {kept}"), "{echo}");
+        }
     }
 
     #[test]

@@ -32,14 +32,14 @@ async fn hub_limits_each_caller_has_a_rate() {
     assert_eq!(hub.ask("GET", WHOAMI, &from("192.0.2.2"), "").await.status, 200, "another address");
     assert_eq!(hub.ask("GET", WHOAMI, &from("192.0.2.1, 192.0.2.3"), "").await.status, 200, "ours is the last");
 
-    // A person has their own, from wherever they ask.
-    let bearer = format!("Bearer {}", openid.token("alice"));
+    // A person has their own, from wherever they ask and with whichever token.
+    let tokens: Vec<String> = (0..20).map(|number| openid.token_with("alice", &json!({"jti": number}))).collect();
     eventually("alice is asked to wait", SOON, || async {
-        let asked = (0..20).map(|number| {
-            let (hub, bearer) = (&hub, bearer.as_str());
+        let asked = tokens.iter().enumerate().map(|(number, token)| {
+            let hub = &hub;
             async move {
-                let address = format!("192.0.2.{}", 100 + number);
-                let headers = [("authorization", bearer), ("x-forwarded-for", address.as_str())];
+                let (address, bearer) = (format!("192.0.2.{}", 100 + number), format!("Bearer {token}"));
+                let headers = [("authorization", bearer.as_str()), ("x-forwarded-for", address.as_str())];
                 hub.ask("GET", WHOAMI, &headers, "").await.status
             }
         });
@@ -50,14 +50,18 @@ async fn hub_limits_each_caller_has_a_rate() {
     let headers = [("authorization", other.as_str()), ("x-forwarded-for", "192.0.2.100")];
     assert_eq!(hub.ask("GET", WHOAMI, &headers, "").await.status, 200);
 
-    // Guessing tokens is counted too.
-    eventually("guesses are asked to wait", SOON, || async {
-        many(vec![("authorization", "Bearer guess"), ("x-forwarded-for", "192.0.2.50")])
-            .await
-            .iter()
-            .any(|told| told.status == 429)
-    })
-    .await;
+    // Guessing tokens is counted too, whatever they look like.
+    for (guess, address) in
+        [("Bearer guess", "192.0.2.50"), ("Bearer a.b.c", "192.0.2.51"), ("Basic YTpi", "192.0.2.52")]
+    {
+        eventually("guesses are asked to wait", SOON, || async {
+            many(vec![("authorization", guess), ("x-forwarded-for", address)])
+                .await
+                .iter()
+                .any(|told| told.status == 429)
+        })
+        .await;
+    }
     world.end().await;
 }
 

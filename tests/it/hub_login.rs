@@ -430,3 +430,34 @@ async fn hub_login_by_a_device() {
     assert_eq!((&me["user"], &me["groups"]), (&json!("alice"), &json!(["docs"])));
     world.end().await;
 }
+
+/// The address with another value of one parameter.
+fn altered(address: &str, name: &str, value: &str) -> String {
+    let mut url = reqwest::Url::parse(address).unwrap();
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    assert!(pairs.iter().any(|(key, _)| key == name), "{name}: {address}");
+    let pairs = pairs.into_iter().map(|(key, old)| if key == name { (key, value.to_owned()) } else { (key, old) });
+    url.query_pairs_mut().clear().extend_pairs(pairs.collect::<Vec<_>>());
+    url.into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_login_what_comes_back_belongs_to_what_was_begun() {
+    let (world, openid) = world().await;
+    let hub = world.start_hub_process(openid).await;
+    let another = "an-0ther-value-of-at-least-43-characters-000000";
+    for (name, status, said) in [
+        ("nonce", 401, "it answers another login"),
+        ("state", 400, "was not begun here"),
+        // The provider keeps the code from who cannot show what this was made of.
+        ("code_challenge", 400, "did not confirm the login"),
+    ] {
+        let browser = hub.browser(openid);
+        let begun = browser.request(&Method::GET, &format!("{HUB}/hub/login/"), &[], "").await.unwrap();
+        let location = begun.headers()["location"].to_str().unwrap().to_owned();
+        let seen = browser.log_in(&altered(&location, name, another), "alice").await.unwrap();
+        assert!(seen.status == status && seen.text.contains(said), "{name}: {seen:?}");
+        assert_eq!(whoami(&browser).await["user"], Value::Null, "{name}");
+    }
+    world.end().await;
+}

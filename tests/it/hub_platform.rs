@@ -22,15 +22,15 @@ async fn hub_platform_shows_quotas_and_versions() {
     }
     let quotas = async || hub.get(&format!("{PLATFORM}quota/"), &admin).await.json()["quotas"].clone();
     assert_eq!(quotas().await, json!([]));
+    // The cluster's own controller counts what is there when a quota comes.
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}});
+    world.api.create(&world.namespace, &secret).await.unwrap();
     for (name, hard) in [("b-pods", json!({"pods": "10"})), ("a-secrets", json!({"secrets": "1k"}))] {
         let quota =
             json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}});
         let path = format!("/api/v1/namespaces/{}/resourcequotas", world.namespace);
         world.api.send("POST", &path, "application/json", &quota).await.unwrap();
     }
-    // The cluster's own controller counts.
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}});
-    world.api.create(&world.namespace, &secret).await.unwrap();
     eventually("the quotas are counted", SOON, || async {
         let seen = quotas().await;
         let secrets = json!({"name": "a-secrets", "hard": {"secrets": "1k"}, "used": {"secrets": "1"}});

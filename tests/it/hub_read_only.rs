@@ -54,6 +54,8 @@ async fn hub_read_only_refuses_every_change_and_nothing_else() {
         assert_eq!(told.status, 400, "{bad}: {}", told.text());
         assert!(told.json()["errors"][0].as_str().unwrap().starts_with(&format!("[{field}] ")), "{}", told.text());
     }
+    // The other replica has just learned that all may write.
+    assert_eq!(other.json("POST", "/hub/api/v2/sites/", &alice, &json!({"wings": 2})).await.status, 400);
     turn(&hub, &admin, true).await;
     let state = hub.get(STATE, &admin).await.json();
     assert_eq!((&state["message"], &state["updated_by"]), (&json!("moving <house>"), &json!("carol-admin")));

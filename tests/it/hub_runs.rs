@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::belongings::uid;
-use crate::support::runs::{Administrator, RESTART, UPGRADE, count};
+use crate::support::runs::{Administrator, RESTART, UPGRADE, by_name, count};
 use crate::support::{OpenId, Redis, SOON, Start, World, eventually};
 
 const LONG: Duration = Duration::from_secs(180);
@@ -170,6 +170,37 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
     // The StatefulSets are as they were: the operator had nothing to do.
     for id in &ids {
         assert_eq!(world.stateful_set(id).await["metadata"]["generation"], 1);
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_runs_a_run_whose_hub_died_is_finished_by_another() {
+    const SITES: u64 = 12;
+    let mut world = World::new("hub-runs-died").await;
+    let redis = Redis::start().await;
+    world.with_redis(&redis);
+    let _operator = world.start_operator().await;
+    let applications = json!([{"name": "site-webdav", "image": "sites:0.9"}]);
+    for number in 0..SITES {
+        world.site(&format!("s{number:02}"), json!({"configuration": {"applications": applications}})).await;
+    }
+    let openid = OpenId::get().await;
+    let bulk = json!({"rate": 2, "lease": "2s"});
+    let first = world.start_hub_process_with(openid, settings(&bulk)).await;
+    let other = world.start_hub_process_with(openid, settings(&bulk)).await;
+    let mark = world.lab().audit().map(|audit| audit.mark());
+    let run = Administrator::of(&first, openid).begin(UPGRADE).await;
+    let admin = Administrator::of(&other, openid);
+    let begun = admin.run_is(&run, "Sites are begun", LONG, |run| count(run, &["queued"]) < SITES).await;
+    assert!(begun["state"] == "running" && count(&begun, &["queued"]) > 0, "{begun}");
+    first.process.kill();
+    let ended = admin.ended(&run, LONG).await;
+    assert_eq!((&ended["state"], count(&ended, &["done"])), (&json!("done"), SITES), "{ended}");
+    assert_eq!(other.process.logs_with("going on with a bulk run that nobody works on").len(), 1);
+    if let Some(mark) = mark {
+        let writes = world.hub_writes(mark).await.accepted();
+        assert!(by_name(&writes).values().all(|times| *times == 1), "{}", writes.describe());
     }
     world.end().await;
 }

@@ -3,7 +3,6 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::support::api::name_of;
 use crate::support::{Act, FaultProxy, Match, OpenId, SOON, Start, Times, World, eventually};
@@ -78,10 +77,11 @@ async fn hub_templates_are_saved_listed_used_and_deleted() {
     world.end().await;
 }
 
-/// The object that holds a saved template.
-fn object(name: &str) -> String {
-    let digest = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("sites-template-{}", &digest[..32])
+/// The object that holds the only saved template.
+async fn object(world: &World) -> String {
+    let maps = world.api.list("ConfigMap", &world.namespace, "sites.ecmwf.int/template=saved").await;
+    let [map] = &maps[..] else { panic!("{maps:?}") };
+    name_of(map).to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,8 +96,11 @@ async fn hub_templates_touch_only_what_is_theirs() {
 
     // Somebody else's object under the very name, without our label or with another value of it.
     for (name, labels) in [("plain", json!({})), ("marked", json!({"sites.ecmwf.int/template": "draft"}))] {
+        assert_eq!(hub.json("PUT", &at(name), &admin, &json!({"quota": 1})).await.status, 200);
+        let object = object(&world).await;
+        assert!(world.api.delete("ConfigMap", &world.namespace, &object).await);
         let foreign = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": object(name), "labels": labels},
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": object, "labels": labels},
             "data": {"name": name, "fields": "{\"quota\": 99}", "theirs": "kept"},
         });
         let made = world.api.create(&world.namespace, &foreign).await.unwrap();
@@ -114,13 +117,14 @@ async fn hub_templates_touch_only_what_is_theirs() {
     // What changes between reading and writing is not overwritten, nor deleted.
     let told = hub.json("PUT", &at("mine"), &admin, &json!({"quota": 1})).await;
     assert_eq!(told.status, 200, "{}", told.text());
+    let mine = object(&world).await;
     for (method, verb, body) in [("PUT", "patch", json!({"quota": 2})), ("DELETE", "delete", Value::Null)] {
         let held = proxy.fault(Match::on(verb, "configmaps"), Act::Hold, Times::Count(1));
         let path = at("mine");
         let (told, ()) = tokio::join!(hub.json(method, &path, &admin, &body), async {
             eventually("it is on its way", SOON, || async { proxy.hits(held) == 1 }).await;
             let edit = json!({"data": {"fields": format!("{{\"description\": \"{verb}\"}}")}});
-            world.api.merge("ConfigMap", &world.namespace, &object("mine"), "", &edit).await.unwrap();
+            world.api.merge("ConfigMap", &world.namespace, &mine, "", &edit).await.unwrap();
             proxy.lift(held);
         });
         assert_eq!(told.status, 409, "{method}: {}", told.text());
@@ -130,6 +134,6 @@ async fn hub_templates_touch_only_what_is_theirs() {
     let told = hub.json("PUT", &at("mine"), &admin, &json!({"quota": 3})).await;
     assert_eq!((told.status, &told.json()["fields"]), (200, &json!({"quota": 3})), "{}", told.text());
     assert_eq!(hub.json("DELETE", &at("mine"), &admin, &Value::Null).await.status, 200);
-    assert!(world.get("ConfigMap", &object("mine")).await.is_none());
+    assert!(world.get("ConfigMap", &mine).await.is_none());
     world.end().await;
 }

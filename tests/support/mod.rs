@@ -5,6 +5,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`lab`] | the control plane of the test process |
+//! | [`mail`] | a real mail server |
 //! | [`node`] | the real node of the test process, and its edge |
 //! | [`world`] | a namespace with an identity for an operator, the Sites in it and what belongs to them |
 //! | [`operator`] | one running `sites operator` |
@@ -42,6 +43,7 @@ pub mod hub;
 pub mod identity;
 pub mod lab;
 pub mod legacy;
+pub mod mail;
 pub mod node;
 pub mod older;
 pub mod openid;
@@ -64,6 +66,7 @@ pub use audit::{Audit, Calls};
 pub use hub::{HUB, HubProcess, Told};
 pub use lab::Lab;
 pub use legacy::Legacy;
+pub use mail::MailServer;
 pub use node::{Edge, node_options};
 pub use openid::OpenId;
 pub use operator::{Operator, Start};

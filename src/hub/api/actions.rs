@@ -21,9 +21,8 @@ use super::site::{Done, done, shown};
     request_body(content((ToggleForm = "application/json"), (ToggleForm = "application/x-www-form-urlencoded"))),
     responses(
     (status = 200, body = SiteView),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody),
-    (status = 415, body = ErrorBody), (status = 429, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 415, body = ErrorBody),
 ))]
 pub async fn toggle(
     State(hub): State<Hub>,
@@ -45,9 +44,8 @@ pub async fn toggle(
     params(("force" = Option<bool>, Query, description = "`true` or `false`")),
     responses(
     (status = 202, body = Done, description = "The operator goes on"),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody),
 ))]
 pub async fn upgrade(
     State(hub): State<Hub>,
@@ -70,9 +68,8 @@ pub async fn upgrade(
 /// Deletes the Site's pods; they come again at once.
 #[utoipa::path(post, path = "/restart/", tag = "actions", responses(
     (status = 202, body = Done, description = "The pods are being replaced"),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 410, body = ErrorBody, description = "The site is archived"),
-    (status = 429, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 410, body = ErrorBody, description = "The site is archived"),
 ))]
 pub async fn restart(State(hub): State<Hub>, caller: Caller, address: Address) -> Result<Response, ApiError> {
     let site = find::enabled(&hub, &caller, &address, "it has no pods to restart").await?;
@@ -83,9 +80,8 @@ pub async fn restart(State(hub): State<Hub>, caller: Caller, address: Address) -
 /// Moves the retention date to one year from today. Takes no body.
 #[utoipa::path(patch, path = "/retention-date/", tag = "actions", responses(
     (status = 200, body = SiteView),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody),
 ))]
 pub async fn extend(
     State(hub): State<Hub>,

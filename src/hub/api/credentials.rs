@@ -71,9 +71,9 @@ macro_rules! proxied {
             responses(
             (status = 200, body = Value, description = "The answer of the site's own API"),
             (status = 400, body = ErrorBody, description = "The site's API says what is wrong with the request"),
-            (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
-            (status = 409, body = ErrorBody), (status = 410, body = ErrorBody, description = "The site is archived"),
-            (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 429, body = ErrorBody),
+            (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+            (status = 410, body = ErrorBody, description = "The site is archived"), (status = 413, body = ErrorBody),
+            (status = 415, body = ErrorBody),
             (status = 500, body = ErrorBody, description = "The site's API failed, in its own words"),
             (status = 503, body = ErrorBody, description = "The site does not answer, or the cluster does not"),
         ))]
@@ -143,9 +143,8 @@ macro_rules! of_token {
             params(("token_id" = String, Path, description = "Id of the token", pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")),
             responses(
             (status = 200, body = Value, description = "The answer of the site's own API"),
-            (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-            (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-            (status = 410, body = ErrorBody, description = "The site is archived"), (status = 429, body = ErrorBody),
+            (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+            (status = 409, body = ErrorBody), (status = 410, body = ErrorBody, description = "The site is archived"),
             (status = 500, body = ErrorBody, description = "The site's API failed, in its own words"),
             (status = 503, body = ErrorBody, description = "The site does not answer, or the cluster does not"),
         ))]
@@ -167,8 +166,7 @@ of_token!(revoke, delete, DELETE, "Revokes an access token.");
 /// The Site's master token: it opens everything of the Site.
 #[utoipa::path(get, path = "/master-token/", tag = "credentials", responses(
     (status = 200, body = MasterToken),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 429, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
 ))]
 pub async fn master(State(hub): State<Hub>, caller: Caller, address: Address) -> Result<Json<MasterToken>, ApiError> {
     let site = find::administered(&hub, &caller, &address).await?;
@@ -179,9 +177,8 @@ pub async fn master(State(hub): State<Hub>, caller: Caller, address: Address) ->
 /// Replaces the Site's master token; the answer has the new one.
 #[utoipa::path(post, path = "/master-token/regenerate/", tag = "credentials", responses(
     (status = 200, body = MasterToken, description = "The new token; null for an archived site"),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody),
 ))]
 pub async fn regenerate(
     State(hub): State<Hub>,

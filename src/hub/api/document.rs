@@ -1,5 +1,7 @@
 //! The OpenAPI document of the Hub, which is the contract, and the page that shows it.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::Json;
 use axum::extract::State;
@@ -40,7 +42,7 @@ const ALWAYS: [(&str, &str); 4] = [
     ("401", "Log in first, or the token is refused"),
     ("413", "The body is too large"),
     ("429", "Too many requests: `Retry-After` says how long to wait"),
-    ("503", "There was no answer in time, or a part of the platform is down"),
+    ("503", "No answer in time, or a part of the platform is down"),
 ];
 /// What stands before every change.
 const CHANGES: (&str, &str) = ("403", "The CSRF token of a session is missing");
@@ -64,30 +66,12 @@ pub fn document() -> Value {
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             complete(path, item);
-            switched(path, item);
             for (verb, operation) in item.as_object_mut().into_iter().flatten() {
                 surround(path, verb, operation);
             }
         }
     }
     document
-}
-
-/// What no handler knows: a read-only platform refuses every change.
-fn switched(path: &str, item: &mut Value) {
-    for (verb, operation) in item.as_object_mut().into_iter().flatten() {
-        let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap_or_default();
-        if !asks(&method, path) {
-            continue;
-        }
-        let answer = &mut operation["responses"]["503"];
-        if answer.is_null() {
-            *answer = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}});
-        }
-        let said = answer["description"].as_str().filter(|said| !said.is_empty());
-        let also = said.map_or_else(String::new, |said| format!("{said}, or "));
-        answer["description"] = format!("{also}the platform is read-only").into();
-    }
 }
 
 /// What the handlers of one Site do not know: how it is addressed, and a name of the operation for each way.
@@ -117,25 +101,32 @@ fn complete(path: &str, item: &mut Value) {
     }
 }
 
-/// What no handler knows: the answers of the layers around it, and that some operations need no login.
+/// What no handler knows: the answers of the layers around it, that some operations need no login, and that a read-only
+/// platform refuses every change.
 fn surround(path: &str, verb: &str, operation: &mut Value) {
     if verb == "get" && FOR_EVERYBODY.contains(&path) {
         operation["security"] = json!([{"bearer": []}, {"session": []}, {}]);
     }
+    let answers = operation["responses"].as_object().cloned().unwrap_or_default();
+    let mut answers: BTreeMap<String, Value> = answers.into_iter().collect();
     let changes = (verb != "get").then_some(CHANGES);
     for (status, text) in ALWAYS.into_iter().chain(changes) {
-        let answer = &mut operation["responses"][status];
-        if answer.is_null() {
+        let answer = answers.entry(status.to_owned()).or_insert_with(|| {
             let schema = json!({"$ref": "#/components/schemas/ErrorBody"});
-            *answer = json!({"description": text, "content": {"application/json": {"schema": schema}}});
+            json!({"description": text, "content": {"application/json": {"schema": schema}}})
+        });
+        match status {
+            "401" => answer["headers"] = json!({"WWW-Authenticate": {"schema": {"type": "string"}}}),
+            "429" => answer["headers"] = json!({"Retry-After": {"schema": {"type": "string"}}}),
+            _ => {}
         }
-        let header = match status {
-            "401" => "WWW-Authenticate",
-            "429" => "Retry-After",
-            _ => continue,
-        };
-        answer["headers"] = json!({header: {"schema": {"type": "string"}}});
     }
+    let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap_or_default();
+    if let Some(answer) = answers.get_mut("503").filter(|_| asks(&method, path)) {
+        let said = answer["description"].as_str().unwrap_or_default();
+        answer["description"] = format!("{said}, or the platform is read-only").into();
+    }
+    operation["responses"] = json!(answers);
 }
 
 /// `GET /hub/api/openapi.json`.

@@ -32,7 +32,6 @@ pub struct ProbesAccepted {
     get, path = "/health/", tag = "health", operation_id = "get_health",
     responses(
         (status = OK, body = HealthReport),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
     ),
 )]
@@ -46,7 +45,6 @@ pub async fn report(State(hub): State<Hub>, caller: Caller) -> Result<Json<Healt
     post, path = "/health/probe/", tag = "health", operation_id = "probe_sites",
     responses(
         (status = ACCEPTED, body = ProbesAccepted),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = CONFLICT, body = ErrorBody, description = "They are being probed already"),
         (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Redis is down or off"),

@@ -60,8 +60,7 @@ pub struct Versions {
 /// The read-only switch.
 #[utoipa::path(get, path = "/platform/state/", tag = "platform", responses(
     (status = 200, body = PlatformState),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn read_state(State(hub): State<Hub>, caller: Caller) -> Result<Json<PlatformState>, ApiError> {
     caller.platform_administrator()?;
@@ -74,9 +73,8 @@ async fn read_state(State(hub): State<Hub>, caller: Caller) -> Result<Json<Platf
     request_body(content((PlatformStateForm = "application/json"), (PlatformStateForm = "application/x-www-form-urlencoded"))),
     responses(
     (status = 200, body = PlatformState),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 413, body = ErrorBody),
+    (status = 415, body = ErrorBody),
 ))]
 async fn write_state(
     State(hub): State<Hub>,
@@ -101,8 +99,7 @@ async fn write_state(
 /// The resource quotas of the platform's namespace.
 #[utoipa::path(get, path = "/platform/quota/", tag = "platform", responses(
     (status = 200, body = Quotas),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn quota(State(hub): State<Hub>, caller: Caller) -> Result<Json<Quotas>, ApiError> {
     caller.platform_administrator()?;
@@ -112,8 +109,7 @@ async fn quota(State(hub): State<Hub>, caller: Caller) -> Result<Json<Quotas>, A
 /// Volumes that deleted Sites have left.
 #[utoipa::path(get, path = "/platform/volumes/", tag = "platform", responses(
     (status = 200, body = Volumes),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn volumes(State(hub): State<Hub>, caller: Caller) -> Result<Json<Volumes>, ApiError> {
     caller.platform_administrator()?;
@@ -125,9 +121,8 @@ async fn volumes(State(hub): State<Hub>, caller: Caller) -> Result<Json<Volumes>
     params(("name" = String, Path, description = "Name of the volume")),
     responses(
     (status = 200, body = Done),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody),
 ))]
 async fn delete_volume(
     State(hub): State<Hub>,
@@ -145,8 +140,7 @@ async fn delete_volume(
 /// What runs.
 #[utoipa::path(get, path = "/platform/versions/", tag = "platform", responses(
     (status = 200, body = Versions),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 403, body = ErrorBody),
 ))]
 async fn versions(State(hub): State<Hub>, caller: Caller) -> Result<Json<Versions>, ApiError> {
     caller.platform_administrator()?;

@@ -57,9 +57,7 @@ pub struct ReportDetail {
     get, path = "/reports/", tag = "reports", operation_id = "list_reports",
     responses(
         (status = OK, body = ReportList),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<ReportList>, ApiError> {
@@ -74,11 +72,9 @@ pub async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<ReportL
     responses(
         (status = ACCEPTED, body = Report),
         (status = BAD_REQUEST, body = ErrorBody),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = PAYLOAD_TOO_LARGE, body = ErrorBody),
         (status = UNSUPPORTED_MEDIA_TYPE, body = ErrorBody),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn ask(
@@ -101,11 +97,9 @@ pub async fn ask(
     responses(
         (status = OK, content((ReportDetail = "application/json"), (String = "text/csv"))),
         (status = BAD_REQUEST, body = ErrorBody),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
         (status = CONFLICT, body = ErrorBody, description = "It is not made yet, and CSV has no place to say so"),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn one(

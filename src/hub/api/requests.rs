@@ -35,9 +35,9 @@ macro_rules! asks {
             request_body(content(($form = "application/json"), ($form = "application/x-www-form-urlencoded"))),
             responses(
             (status = 200, body = Done, description = "It was handed over"),
-            (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-            (status = 404, body = ErrorBody), (status = 413, body = ErrorBody), (status = 415, body = ErrorBody),
-            (status = 429, body = ErrorBody), (status = 500, body = ErrorBody, description = "It could not be handed over"),
+            (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+            (status = 413, body = ErrorBody), (status = 415, body = ErrorBody),
+            (status = 500, body = ErrorBody, description = "It could not be handed over"),
             (status = 503, body = ErrorBody, description = "Requests are not available"),
         ))]
         pub async fn $name(

@@ -84,7 +84,6 @@ fn accepted(Begun { run, queued, skipped }: Begun) -> (StatusCode, Json<RunAccep
     responses(
         (status = ACCEPTED, body = RunAccepted),
         (status = BAD_REQUEST, body = ErrorBody, description = "`force` is neither true nor false"),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = CONFLICT, body = ErrorBody, description = "A bulk upgrade is under way"),
         (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Redis is down or off; no Site was written"),
@@ -109,7 +108,6 @@ pub async fn upgrade(
     post, path = "/sites/restart/", tag = "runs", operation_id = "restart_sites",
     responses(
         (status = ACCEPTED, body = RunAccepted),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = CONFLICT, body = ErrorBody, description = "A bulk restart is under way"),
         (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Redis is down or off; no pod was deleted"),
@@ -126,9 +124,7 @@ pub async fn restart(State(hub): State<Hub>, caller: Caller) -> Result<(StatusCo
     get, path = "/runs/", tag = "runs", operation_id = "list_runs",
     responses(
         (status = OK, body = RunList),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<RunList>, ApiError> {
@@ -150,10 +146,8 @@ pub async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<RunList
     responses(
         (status = OK, body = RunDetail),
         (status = BAD_REQUEST, body = ErrorBody),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn one(
@@ -179,11 +173,9 @@ pub async fn one(
     params(("id" = String, Path, description = "The run")),
     responses(
         (status = ACCEPTED, body = Run),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
         (status = CONFLICT, body = ErrorBody, description = "The run has ended"),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn cancel(
@@ -213,10 +205,8 @@ pub async fn cancel(
     responses(
         (status = OK, body = String, content_type = "text/event-stream"),
         (status = BAD_REQUEST, body = ErrorBody),
-        (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody),
     ),
 )]
 pub async fn events(

@@ -48,9 +48,7 @@ pub(super) fn shown(hub: &Hub, caller: &Caller, site: &Site, message: Option<Str
 #[utoipa::path(get, path = "/", tag = "site", responses(
     (status = 200, body = SiteView, headers(("ETag" = String))),
     (status = 400, body = ErrorBody, description = "The address names no site"),
-    (status = 401, body = ErrorBody, description = "Log in first"),
     (status = 404, body = ErrorBody, description = "There is none, or it is not yours to see"),
-    (status = 503, body = ErrorBody, description = "The cluster does not answer"),
 ))]
 pub async fn get(State(hub): State<Hub>, caller: Caller, address: Address) -> Result<Response, ApiError> {
     let site = find::visible(&hub, &caller, &address).await?;
@@ -66,14 +64,11 @@ macro_rules! edits {
             responses(
                 (status = 200, body = SiteView, headers(("ETag" = String))),
                 (status = 400, body = ErrorBody, description = "Fields are wrong, each is named"),
-                (status = 401, body = ErrorBody, description = "Log in first"),
                 (status = 403, body = ErrorBody, description = "Only administrators of the site may do this"),
                 (status = 404, body = ErrorBody, description = "There is none, or it is not yours to see"),
                 (status = 409, body = ErrorBody, description = "Somebody else changed it meanwhile, each field is named; or the address is taken"),
                 (status = 413, body = ErrorBody, description = "The body is too large"),
                 (status = 415, body = ErrorBody, description = "The body is neither JSON nor form data"),
-                (status = 429, body = ErrorBody, description = "Too many requests"),
-                (status = 503, body = ErrorBody, description = "The cluster does not answer"),
             ))]
         pub async fn $name(
             State(hub): State<Hub>,
@@ -129,12 +124,9 @@ fn tag(headers: &HeaderMap, fields: &mut Fields) -> Result<Option<String>, ApiEr
     responses(
         (status = 202, body = Done, description = "It goes"),
         (status = 400, body = ErrorBody, description = "The address names no site"),
-        (status = 401, body = ErrorBody, description = "Log in first"),
         (status = 403, body = ErrorBody, description = "Only administrators of the site may do this, after a fresh login"),
         (status = 404, body = ErrorBody, description = "There is none, or it is not yours to see"),
         (status = 409, body = ErrorBody, description = "Somebody else changed it meanwhile"),
-        (status = 429, body = ErrorBody, description = "Too many requests"),
-        (status = 503, body = ErrorBody, description = "The cluster does not answer"),
     ))]
 pub async fn delete(
     State(hub): State<Hub>,

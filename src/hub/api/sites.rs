@@ -129,14 +129,11 @@ fn question(given: &mut Parameters) -> Result<(Query, Start, usize), ApiError> {
         (status = 201, body = SiteView, description = "Created",
             headers(("Location" = String), ("ETag" = String))),
         (status = 400, body = ErrorBody, description = "Fields are wrong, each is named"),
-        (status = 401, body = ErrorBody, description = "Log in first"),
         (status = 403, body = ErrorBody, description = "The CSRF token is missing"),
         (status = 404, body = ErrorBody, description = "There is no such template"),
         (status = 409, body = ErrorBody, description = "The address is taken"),
         (status = 413, body = ErrorBody, description = "The body is too large"),
         (status = 415, body = ErrorBody, description = "The body is neither JSON nor form data"),
-        (status = 429, body = ErrorBody, description = "Too many requests"),
-        (status = 503, body = ErrorBody, description = "The cluster does not answer"),
     ))]
 pub async fn create(
     State(hub): State<Hub>,

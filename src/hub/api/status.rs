@@ -121,8 +121,7 @@ pub struct PodList {
 /// How the Site does.
 #[utoipa::path(get, path = "/status/", tag = "site", responses(
     (status = 200, body = StatusView),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 429, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
 ))]
 pub async fn status(State(hub): State<Hub>, caller: Caller, address: Address) -> Result<Json<StatusView>, ApiError> {
     let site = find::administered(&hub, &caller, &address).await?;
@@ -132,8 +131,7 @@ pub async fn status(State(hub): State<Hub>, caller: Caller, address: Address) ->
 /// The Site's pods and their containers.
 #[utoipa::path(get, path = "/pods/", tag = "site", responses(
     (status = 200, body = PodList),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 429, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
 ))]
 pub async fn pods(State(hub): State<Hub>, caller: Caller, address: Address) -> Result<Json<PodList>, ApiError> {
     let site = find::administered(&hub, &caller, &address).await?;
@@ -150,9 +148,8 @@ pub async fn pods(State(hub): State<Hub>, caller: Caller, address: Address) -> R
     ),
     responses(
     (status = 200, body = String, content_type = "text/plain"),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 404, body = ErrorBody, description = "There is no such site or pod, or no log yet"),
-    (status = 429, body = ErrorBody), (status = 503, body = ErrorBody),
 ))]
 pub async fn logs(
     State(hub): State<Hub>,

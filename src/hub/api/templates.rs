@@ -34,8 +34,7 @@ pub struct TemplateList {
 /// All templates.
 #[utoipa::path(get, path = "/templates/", tag = "platform", responses(
     (status = 200, body = TemplateList),
-    (status = 401, body = ErrorBody), (status = 429, body = ErrorBody), (status = 500, body = ErrorBody),
-    (status = 503, body = ErrorBody),
+    (status = 500, body = ErrorBody),
 ))]
 async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<TemplateList>, ApiError> {
     caller.somebody()?;
@@ -47,8 +46,7 @@ async fn list(State(hub): State<Hub>, caller: Caller) -> Result<Json<TemplateLis
     params(("name" = String, Path, description = "Name of the template")),
     responses(
     (status = 200, body = TemplateView),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 404, body = ErrorBody),
-    (status = 429, body = ErrorBody), (status = 500, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 500, body = ErrorBody),
 ))]
 async fn get(State(hub): State<Hub>, caller: Caller, Path(name): Path<String>) -> Result<Json<TemplateView>, ApiError> {
     caller.somebody()?;
@@ -61,9 +59,8 @@ async fn get(State(hub): State<Hub>, caller: Caller, Path(name): Path<String>) -
     request_body(content((SiteForm = "application/json"), (SiteForm = "application/x-www-form-urlencoded"))),
     responses(
     (status = 200, body = TemplateView),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 415, body = ErrorBody),
-    (status = 429, body = ErrorBody), (status = 500, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody),
+    (status = 413, body = ErrorBody), (status = 415, body = ErrorBody), (status = 500, body = ErrorBody),
 ))]
 async fn put(
     State(hub): State<Hub>,
@@ -82,9 +79,8 @@ async fn put(
     params(("name" = String, Path, description = "Name of the template")),
     responses(
     (status = 200, body = Done),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody),
-    (status = 500, body = ErrorBody), (status = 503, body = ErrorBody),
+    (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody), (status = 500, body = ErrorBody),
 ))]
 async fn delete(State(hub): State<Hub>, caller: Caller, Path(name): Path<String>) -> Result<Json<Done>, ApiError> {
     let user = caller.platform_administrator()?.user.clone();

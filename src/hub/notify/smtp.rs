@@ -12,6 +12,8 @@ use super::message::Message;
 use super::{NotifyError, Provider, Sending};
 use crate::settings::notifications::{Smtp, SmtpSecurity};
 
+/// Longest time until a mail is handed over. The library's own limit is for the connection only: a server that falls
+/// silent later would hold the request.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A mail server.
@@ -79,7 +81,9 @@ impl Provider for Mail {
                 let code = error.status().map(|code| code.to_string());
                 NotifyError::Refused("mail server", code.unwrap_or_else(|| "it cannot be reached".to_owned()))
             };
-            self.transport.send(mail).await.map(drop).map_err(refused)
+            let silent = || NotifyError::Refused("mail server", format!("no answer within {} s", LIMIT.as_secs()));
+            let sent = tokio::time::timeout(LIMIT, self.transport.send(mail)).await.map_err(|_| silent())?;
+            sent.map(drop).map_err(refused)
         })
     }
 }

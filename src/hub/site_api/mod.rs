@@ -19,6 +19,8 @@ use crate::domain::site::Site;
 const MOST: usize = 4 << 20;
 /// Longest message of a Site that is passed on, in characters.
 const MESSAGE: usize = 400;
+/// Characters of a token that tell enough of it to be a secret.
+const TOLD: usize = 8;
 
 /// The way to the Sites' own APIs; cheap to clone.
 #[derive(Clone, Debug)]
@@ -64,7 +66,6 @@ impl SiteApi {
             answer = self.once(site, question).await;
         }
         answer.map_err(|Refusal { status, message }| {
-            let message = message.replace(token, "…");
             warn!(site = site.spec.id, status = status.map(|status| status.as_u16()), "a site's API did not do it");
             match status {
                 Some(StatusCode::NOT_FOUND) => ApiError::NotFound("the token"),
@@ -80,6 +81,7 @@ impl SiteApi {
     async fn once(&self, site: &Site, question: Question<'_>) -> Result<Value, Refusal> {
         let unanswered =
             |error: PodError| Refusal { status: None, message: format!("the site's API does not answer: {error}") };
+        let token = question.token.unwrap_or_default();
         let (status, bytes) = self.pods.ask(site, question, self.bounds).await.map_err(unanswered)?;
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         match value {
@@ -94,10 +96,51 @@ impl SiteApi {
                             format!("it answered {status}")
                         }
                     },
-                    |text| text.chars().filter(|one| !one.is_control()).take(MESSAGE).collect(),
+                    |text| {
+                        let text = without(text, token);
+                        text.chars().filter(|one| !one.is_control()).take(MESSAGE).collect()
+                    },
                 );
                 Err(Refusal { status: Some(status), message: format!("the site's API: {said}") })
             }
         }
+    }
+}
+
+/// A text without a token or its beginning, wherever its author has cut it.
+fn without(text: &str, token: &str) -> String {
+    let start: String = token.chars().take(TOLD).collect();
+    if start.is_empty() {
+        return text.to_owned();
+    }
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(&start) {
+        let (before, from) = rest.split_at(at);
+        let same = from.chars().zip(token.chars()).take_while(|(is, was)| is == was);
+        rest = &from[same.map(|(is, _)| is.len_utf8()).sum()..];
+        kept.push_str(before);
+        kept.push('…');
+    }
+    kept.push_str(rest);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b21_no_beginning_of_a_token_is_passed_on() {
+        let token = "0123456789abcdef";
+        for (text, kept) in [
+            ("no: Bearer 0123456789abcdef!", "no: Bearer …!"),
+            ("cut: 0123456789ab, 01234567x 0123456", "cut: …, …x 0123456"),
+            ("0123456789abcdef0123456789abcdef", "……"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without(text, token), kept);
+        }
+        assert_eq!(without("a sécrét b", "sécrét"), "a … b");
+        assert_eq!(without("a", ""), "a");
     }
 }

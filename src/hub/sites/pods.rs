@@ -80,14 +80,19 @@ pub async fn log(
         _ => return Err(ApiError::field("container", format!("must be one of {}", names.join(", ")))),
     };
     let pod = found.metadata.name.as_deref().unwrap_or_default();
-    match hub.cluster.log(&hub.namespace, pod, name, lines, MOST_BYTES, previous).await {
-        Ok(Some(text)) => Ok(String::from_utf8_lossy(&text).into_owned()),
-        Ok(None) => Err(ApiError::NotFound("the pod")),
-        // The API server says so of a container that has not begun, or has no run before this one.
-        Err(CallError::Invalid { .. } | CallError::Other { code: 400, .. }) => {
-            Err(ApiError::NotFound("a log of that container"))
+    let mut lines = lines;
+    loop {
+        match hub.cluster.log(&hub.namespace, pod, name, lines, MOST_BYTES, previous).await {
+            // The node cuts behind so many bytes, and would leave out the very end: then fewer lines do.
+            Ok(Some(text)) if text.len() >= MOST_BYTES && lines > 1 => lines /= 2,
+            Ok(Some(text)) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Ok(None) => return Err(ApiError::NotFound("the pod")),
+            // The API server says so of a container that has not begun, or has no run before this one.
+            Err(CallError::Invalid { .. } | CallError::Other { code: 400, .. }) => {
+                return Err(ApiError::NotFound("a log of that container"));
+            }
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => Err(error.into()),
     }
 }
 
