@@ -42,7 +42,8 @@ impl SiteApi {
     }
 
     /// One call; `path` is made of checked segments, such as `["tokens", id]`. A failure is 500 with the Site's words;
-    /// 404 for what the Site does not have, 400 for what it says is wrong with the request.
+    /// 404 for what the Site does not have, 400 for what it says is wrong with the request, 409 for a Site that has no
+    /// API to ask yet.
     pub async fn call(
         &self,
         hub: &Hub,
@@ -51,8 +52,8 @@ impl SiteApi {
         path: &[&str],
         body: Option<&Value>,
     ) -> Result<Value, ApiError> {
-        let token = master_token::of(site)
-            .ok_or_else(|| ApiError::Upstream("the site has no master token: regenerate it".to_owned()))?;
+        let token =
+            master_token::of(site).ok_or_else(|| ApiError::conflict("the site has no master token: regenerate it"))?;
         let url = self.address(hub, site, path)?;
         let attempts = if method == Method::GET { 2 } else { 1 };
         let mut refused = None;
@@ -83,7 +84,7 @@ impl SiteApi {
         let public = site.public_path().filter(|(space, name)| forms::segment(space) && forms::segment(name));
         let (space, name) = public
             .filter(|_| forms::id(&site.spec.id) && path.iter().all(|segment| forms::segment(segment)))
-            .ok_or_else(|| ApiError::Upstream("the site has no public path yet: its API cannot be asked".to_owned()))?;
+            .ok_or_else(|| ApiError::conflict("the site has no public path yet: its API cannot be asked"))?;
         let base = self.url.replace("{id}", &site.spec.id).replace("{namespace}", &hub.namespace);
         Ok(format!("{base}/{space}/{name}/s/api/v2/{}", path.join("/")))
     }
