@@ -138,6 +138,11 @@ fn surround(path: &str, verb: &str, operation: &mut Value) {
         };
         answer["headers"] = json!({header: {"schema": {"type": "string"}}});
     }
+    // What is named is there.
+    let answers = operation["responses"].as_object_mut().into_iter().flatten();
+    for (_, header) in answers.filter_map(|(_, answer)| answer["headers"].as_object_mut()).flatten() {
+        header["required"] = true.into();
+    }
 }
 
 /// `GET /hub/api/openapi.json`.
