@@ -8,7 +8,7 @@ HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundr
 
 LOADTEST := cargo build --release --locked --package sites --package sites-loadtest && $(CARGO_TARGET_DIR)/release/sites-loadtest
 
-.PHONY: up down test soak lint generated cluster load-smoke load-hub load clean
+.PHONY: up down test soak lint generated screenshots cluster load-smoke load-hub load clean
 
 up: ## A cluster, an operator and a running sample Site
 	cargo xtask up
@@ -31,6 +31,10 @@ lint: ## Format, lints, documentation, generated files, dependencies
 
 generated: ## Write the files that the product's binary generates
 	cargo xtask generated
+
+screenshots: ## Pictures of the pages, taken by the browser's test on a real node
+	cargo xtask setup && cargo xtask cluster build
+	SITES_SCREENSHOTS=$(CURDIR)/docs/screenshots cargo test --locked --test it real_site_browser
 
 cluster: ## Only the local cluster
 	cargo xtask cluster up

@@ -56,7 +56,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/templates/", "1 + + + +"),
     ("GET", "/templates/{name}/", "1 4 4 4 4"),
     ("PUT", "/templates/{name}/", "1 3 3 3 +"),
-    ("DELETE", "/templates/{name}/", "1 3 3 3 +"),
+    ("DELETE", "/templates/{name}/", "1 3 3 3 4"),
     ("GET", "/platform/state/", "1 3 3 3 +"),
     ("PUT", "/platform/state/", "1 3 3 3 +"),
     ("GET", "/platform/quota/", "1 3 3 3 +"),

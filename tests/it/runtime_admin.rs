@@ -97,7 +97,7 @@ async fn no_name_becomes_markup() {
     site.post("tokens", &serde_json::json!({"label": label, "privilege": "read"})).await;
     let tokens = site.at(&admin, "GET", &format!("{PREFIX}{ADMIN}/tokens")).token(MASTER).send().await;
     assert!(!tokens.text().contains("<script>") && tokens.text().contains("&lt;script&gt;"), "{}", tokens.text());
-    for (asset, kind) in [("admin.js", "text/javascript"), ("admin.css", "text/css")] {
+    for (asset, kind) in [("admin.js", "text/javascript"), ("admin.css", "text/css"), ("icon.svg", "image/svg+xml")] {
         let answer = site.at(&admin, "GET", &format!("{PREFIX}{ADMIN}/{asset}")).send().await;
         assert!(answer.status == 200 && answer.header("content-type").starts_with(kind), "{asset}");
     }

@@ -13,6 +13,7 @@
 //! | [`hub`] | one running `sites hub` |
 //! | [`openid`] | the real OpenID provider |
 //! | [`visitor`] | a person at a browser, and the Hub that they come back through |
+//! | [`browser`] | headless Chromium before the edge |
 //! | [`proxy`] | faults between an operator and the API server |
 //! | [`audit`] | who asked the API server for what |
 //! | [`api`] | objects as JSON |
@@ -38,6 +39,7 @@
 pub mod api;
 pub mod audit;
 pub mod belongings;
+pub mod browser;
 pub mod http;
 pub mod hub;
 pub mod identity;

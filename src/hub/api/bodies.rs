@@ -1,4 +1,5 @@
-//! What the bodies of small requests hold, for the document: their handlers take the fields one by one.
+//! What small bodies hold, for the document: handlers take the fields of a request one by one, and events are a
+//! stream.
 
 #![expect(dead_code, reason = "documents the forms")]
 
@@ -103,4 +104,15 @@ pub struct SessionForm {
     path: Option<String>,
     /// Seconds that it is good for: up to one day.
     duration: i64,
+}
+
+/// An event of a run.
+#[derive(Deserialize, ToSchema, Debug)]
+pub struct StreamedEvent {
+    /// For `Last-Event-ID`.
+    id: String,
+    /// `run` or `site`.
+    event: String,
+    /// JSON: the run, or the result of a Site.
+    data: String,
 }

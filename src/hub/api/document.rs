@@ -46,6 +46,8 @@ const ALWAYS: [(&str, &str); 4] = [
 ];
 /// What stands before every change.
 const CHANGES: (&str, &str) = ("403", "The CSRF token of a session is missing");
+/// What may be asked for without a body.
+const BODY_OR_NONE: [&str; 2] = ["/toggle/", "/access/"];
 /// What is read without a login: who somebody is, and public Sites.
 const FOR_EVERYBODY: [&str; 4] = ["/whoami/", "/sites/", "/sites/{space}/{site}/", "/sites/-/{site_id}/"];
 
@@ -63,6 +65,7 @@ pub fn document() -> Value {
         "session": {"type": "apiKey", "in": "cookie", "name": "__Secure-sites-hub",
             "description": "A browser that logged in at `/hub/login/`; changes need the header `X-CSRF-Token`"},
     });
+    unsigned(&mut document);
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             complete(path, item);
@@ -101,11 +104,34 @@ fn complete(path: &str, item: &mut Value) {
     }
 }
 
+/// Takes the formats off numbers that are not below zero: `int32` and `int64` are of numbers with a sign, which end
+/// earlier.
+fn unsigned(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("minimum").is_some_and(|least| least.as_f64().is_some_and(|least| least >= 0.0)) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(unsigned);
+        }
+        Value::Array(items) => items.iter_mut().for_each(unsigned),
+        _ => {}
+    }
+}
+
+/// The headers of an answer: what is named is there.
+fn header(name: &str) -> Value {
+    json!({name: {"schema": {"type": "string"}, "required": true}})
+}
+
 /// What no handler knows: the answers of the layers around it, that some operations need no login, and that a read-only
 /// platform refuses every change.
 fn surround(path: &str, verb: &str, operation: &mut Value) {
     if verb == "get" && FOR_EVERYBODY.contains(&path) {
         operation["security"] = json!([{"bearer": []}, {"session": []}, {}]);
+    }
+    if BODY_OR_NONE.iter().any(|end| path.ends_with(end)) {
+        operation["requestBody"]["required"] = false.into();
     }
     let answers = operation["responses"].as_object().cloned().unwrap_or_default();
     let mut answers: BTreeMap<String, Value> = answers.into_iter().collect();
@@ -116,8 +142,8 @@ fn surround(path: &str, verb: &str, operation: &mut Value) {
             json!({"description": text, "content": {"application/json": {"schema": schema}}})
         });
         match status {
-            "401" => answer["headers"] = json!({"WWW-Authenticate": {"schema": {"type": "string"}}}),
-            "429" => answer["headers"] = json!({"Retry-After": {"schema": {"type": "string"}}}),
+            "401" => answer["headers"] = header("WWW-Authenticate"),
+            "429" => answer["headers"] = header("Retry-After"),
             _ => {}
         }
     }
@@ -153,7 +179,8 @@ struct Page<'a> {
 /// `GET /hub/api/docs/`: the document as a page, made by the server, without scripts.
 pub async fn page(State(hub): State<Hub>) -> Response {
     let document = document();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // Marks of code mean nothing on the page.
+    let text = |value: &Value| value.as_str().unwrap_or_default().replace('`', "");
     let mut groups: Vec<(String, Vec<Operation>)> = Vec::new();
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
         // The same by id: said once in the introduction.

@@ -19,6 +19,7 @@ use super::super::caller::Caller;
 use super::super::error::{ApiError, ErrorBody};
 use super::super::runs::Begun;
 use super::super::state::Hub;
+use super::bodies::StreamedEvent;
 use super::query::Parameters;
 use crate::cache::runs::{Run, RunEvent, RunKind, RunState, SiteResult, SiteState};
 
@@ -203,7 +204,7 @@ pub async fn cancel(
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was received"),
     ),
     responses(
-        (status = OK, body = String, content_type = "text/event-stream"),
+        (status = OK, body = StreamedEvent, content_type = "text/event-stream", description = "Events, one after the other"),
         (status = BAD_REQUEST, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),

@@ -13,6 +13,8 @@ const LISTS: [&str; 4] =
     ["share.administrator_users", "share.administrator_groups", "share.view_users", "share.view_groups"];
 const BOOLEANS: [&str; 4] = ["enabled", "read_only", "settings.monitored", "settings.error_handling.directory_listing"];
 const NUMBERS: [&str; 2] = ["quota", "duration"];
+/// Groups of fields. A list would be read as one too, by the order of its fields.
+const GROUPS: [&str; 4] = ["/share", "/settings", "/settings/resource_limits", "/settings/error_handling"];
 /// Deepest path of a pair.
 const DEPTH: usize = 4;
 
@@ -32,6 +34,9 @@ pub fn pairs<T: DeserializeOwned>(body: &[u8]) -> Result<T, FieldError> {
 pub fn value_into<T: DeserializeOwned>(value: Value) -> Result<T, FieldError> {
     if !value.is_object() {
         return Err(FieldError::new("", "the body must be an object of fields"));
+    }
+    if let Some(list) = GROUPS.iter().find(|group| value.pointer(group).is_some_and(Value::is_array)) {
+        return Err(FieldError::new(list[1..].replace('/', "."), "must be an object of fields"));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
@@ -119,5 +124,13 @@ mod tests {
         }
         assert!(json::<Value>(b"{").unwrap_err().to_string().starts_with("the body is no JSON"));
         assert_eq!(json::<Value>(b"[]").unwrap_err().to_string(), "the body must be an object of fields");
+        for (body, field) in [
+            (r#"{"share": [["ana"]]}"#, "share"),
+            (r#"{"settings": []}"#, "settings"),
+            (r#"{"settings": {"resource_limits": ["1"]}}"#, "settings.resource_limits"),
+        ] {
+            let refused = json::<super::super::site::SiteForm>(body.as_bytes()).unwrap_err();
+            assert_eq!(refused.to_string(), format!("[{field}] must be an object of fields"));
+        }
     }
 }

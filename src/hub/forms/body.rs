@@ -9,7 +9,7 @@ use super::super::error::ApiError;
 use super::super::state::Hub;
 use super::bind;
 
-/// The fields of a body; an empty body has none.
+/// The fields of a body; null without one, so that a form whose fields are needed is not emptied by a lost body.
 #[derive(Clone, Debug, Default)]
 pub struct Fields(pub Value);
 
@@ -56,7 +56,7 @@ impl FromRequest<Hub> for Fields {
             }
         })?;
         if body.is_empty() {
-            return Ok(Self(Value::Object(Map::new())));
+            return Ok(Self(Value::Null));
         }
         match kind.as_str() {
             "application/json" => Ok(Self(bind::json(&body)?)),

@@ -157,6 +157,7 @@ pub fn create(
             errors.push(FieldError::new(field, "is required: space and name are the address of the site"));
         }
     }
+    form.owner = text(form.owner);
     let owner = form.owner.get_or_insert_with(|| author.person.user.clone()).clone();
     if !author.platform_administrator {
         if !author.person.names().any(|name| name == owner) {
@@ -240,7 +241,7 @@ pub fn edit(
     let mut value = serde_json::to_value(kept).unwrap_or_default();
     merge(&mut value, body);
     let mut form: SiteForm = value_into(value).map_err(|error| vec![error])?;
-    let mut errors = Vec::new();
+    let mut errors = taken_away(&before, &form);
     if !author.platform_administrator {
         let changed = [
             ("owner", form.owner != before.owner),
@@ -300,6 +301,20 @@ fn has_custom(applications: &[Application], catalog: &Catalog) -> bool {
         let image = builtin.and_then(|builtin| catalog.image(builtin, application.image.as_deref()));
         matches!(image, Some(Image::Custom(_)))
     })
+}
+
+/// What a Site that has it cannot be without: an owner, and an address.
+fn taken_away(before: &SiteForm, after: &SiteForm) -> Vec<FieldError> {
+    let given = |value: &Option<String>| text(value.clone()).is_some();
+    [
+        ("owner", &before.owner, &after.owner),
+        ("space", &before.space, &after.space),
+        ("name", &before.name, &after.name),
+    ]
+    .into_iter()
+    .filter(|(_, before, after)| given(before) && !given(after))
+    .map(|(field, ..)| FieldError::new(field, "cannot be taken away"))
+    .collect()
 }
 
 fn protected(field: &str) -> FieldError {

@@ -44,7 +44,8 @@ impl SiteApi {
 
     /// One call; `path` is made of checked segments, such as `["tokens", id]`. A failure is 500 with the Site's words;
     /// 404 for what the Site does not have, 400 for what it says is wrong with the request. A Site that gave no usable
-    /// answer has no words to pass on: 503, which says that it is worth another try.
+    /// answer has no words to pass on: 503, which says that it is worth another try;
+    /// one that has no API to ask yet: 409.
     pub async fn call(
         &self,
         site: &Site,
@@ -53,10 +54,10 @@ impl SiteApi {
         body: Option<&Value>,
     ) -> Result<Value, ApiError> {
         let token = master_token::of(site)
-            .ok_or_else(|| ApiError::Upstream("the site has no master token: regenerate it".to_owned()))?;
+            .ok_or_else(|| ApiError::conflict("the site has no master token: regenerate it"))?;
         let addressed = site.public_path().is_some() && path.iter().all(|segment| forms::segment(segment));
         if !addressed {
-            return Err(ApiError::Upstream("the site has no public path yet: its API cannot be asked".to_owned()));
+            return Err(ApiError::conflict("the site has no public path yet: its API cannot be asked"));
         }
         let path = format!("/s/api/v2/{}", path.join("/"));
         let question = Question { method, path: &path, token: Some(token), body };

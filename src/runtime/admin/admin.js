@@ -92,9 +92,11 @@ function edit(path, name, text, tag) {
       const headers = tag ? { "If-Match": tag } : { "If-None-Match": "*" };
       const body = document.getElementById("editor-text").value;
       const answer = await fetch(`${api}/files/${path}`, { method: "PUT", body, headers, credentials: "same-origin" });
+      // Read to its end: the page is loaded again, which would break off what is left of it.
+      const value = await answer.json().catch(() => ({ message: `the server answered ${answer.status}` }));
       if (!answer.ok) {
         document.getElementById("editor").close();
-        throw new Error((await answer.json()).message);
+        throw new Error(value.message);
       }
     });
   document.getElementById("editor").showModal();

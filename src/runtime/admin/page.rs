@@ -80,9 +80,9 @@ impl Pages {
                         TokenState::Expired => "expired",
                         TokenState::Revoked => "revoked",
                     },
-                    created_at => token.created_at.as_str(),
+                    created_at => minute(&token.created_at),
                     created_by => token.created_by.as_str(),
-                    expires_at => token.expires_at.as_deref(),
+                    expires_at => token.expires_at.as_deref().map(minute),
                 }
             })
             .collect();
@@ -117,6 +117,11 @@ fn encoded(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
+/// A moment of RFC 3339 in UTC, to the minute: `2026-01-31 09:30`.
+fn minute(moment: &str) -> String {
+    moment.get(..16).unwrap_or(moment).replace('T', " ")
+}
+
 /// Such as `12 B` or `3.4 MiB`.
 fn bytes(count: u64) -> String {
     let mut rest = count;
@@ -134,6 +139,17 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times() {
+        for (moment, text) in [
+            ("2026-11-30T08:43:42.177581236Z", "2026-11-30 08:43"),
+            ("2026-11-30T08:43:42Z", "2026-11-30 08:43"),
+            ("soon", "soon"),
+        ] {
+            assert_eq!(minute(moment), text);
+        }
+    }
 
     #[test]
     fn sizes() {

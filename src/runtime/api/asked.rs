@@ -95,6 +95,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
                 None => ApiError::bad_request("the body broke off"),
             })?
             .to_bytes();
+        // A list would be read as an object too, by the order of its fields.
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return Err(ApiError::bad_request("the body is not the JSON that is expected: give an object"));
+        }
         let mut json = serde_json::Deserializer::from_slice(&body);
         serde_path_to_error::deserialize(&mut json)
             .map(Self)

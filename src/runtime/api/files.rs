@@ -60,6 +60,12 @@ pub struct Files {
     pub truncated: bool,
 }
 
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "documents the bytes")]
+pub struct Bytes(Vec<u8>);
+
 /// What JSON can be here: a listing, or a file that is JSON itself.
 #[derive(ToSchema)]
 #[serde(untagged)]
@@ -80,8 +86,8 @@ pub enum Shown {
     params(("path" = String, Path, description = "Percent-encoded; empty for the site's root"), FilesOptions),
     responses(
         (status = 200, description = "A listing, or the file's bytes", content(
-            (Shown = "application/json"), (Vec<u8> = "*/*"))),
-        (status = 206, description = "A part of the file", body = Vec<u8>, content_type = "*/*"),
+            (Shown = "application/json"), (Bytes = "*/*"))),
+        (status = 206, description = "A part of the file", body = Bytes, content_type = "*/*"),
         (status = 304, description = "The client has this version"),
         (status = 400, body = Failure), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 416, body = Failure), (status = 503, body = Failure),
@@ -103,8 +109,8 @@ pub async fn get(
     params(("path" = String, Path, description = "Percent-encoded; empty for the site's root"), FilesOptions),
     responses(
         (status = 200, description = "A listing, or the file's bytes", content(
-            (Shown = "application/json"), (Vec<u8> = "*/*"))),
-        (status = 206, description = "A part of the file", body = Vec<u8>, content_type = "*/*"),
+            (Shown = "application/json"), (Bytes = "*/*"))),
+        (status = 206, description = "A part of the file", body = Bytes, content_type = "*/*"),
         (status = 304, description = "The client has this version"),
         (status = 400, body = Failure), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 416, body = Failure), (status = 503, body = Failure),
@@ -183,7 +189,7 @@ pub struct Uploaded {
     put, path = "/files/{*path}", tag = "files", operation_id = "put_file",
     security(("token" = []), ("password" = []), ("signature" = [])),
     params(("path" = String, Path, description = "Percent-encoded"), UploadOptions),
-    request_body(content((Vec<u8> = "application/octet-stream"), (upload::Form = "multipart/form-data"))),
+    request_body(content((Bytes = "application/octet-stream"), (upload::Form = "multipart/form-data"))),
     responses(
         (status = 200, description = "Written, new or not", body = Success<Uploaded>),
         (status = 400, body = Failure), (status = 401, body = Failure), (status = 403, body = Failure),

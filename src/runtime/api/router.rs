@@ -5,6 +5,8 @@ use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use utoipa::OpenApi;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AnyOf, Schema};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -73,6 +75,13 @@ pub fn document() -> String {
         "With `sites-expires` and `sites-method`: a signed URL opens one path by one method",
     );
     components.add_security_scheme("signature", SecurityScheme::ApiKey(ApiKey::Query(signature)));
+    // A listing is JSON too: both forms fit it.
+    if let Some(RefOr::T(shown)) = components.schemas.get_mut("Shown")
+        && let Schema::OneOf(forms) = shown
+    {
+        let forms = std::mem::take(forms);
+        *shown = Schema::AnyOf(AnyOf { items: forms.items, description: forms.description, ..AnyOf::default() });
+    }
     // The router's mark for "all that follows" is no part of a path's name.
     let text = document.to_pretty_json().unwrap_or_default().replace("{*path}", "{path}");
     format!("{text}\n")

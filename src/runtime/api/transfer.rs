@@ -15,7 +15,7 @@ use crate::runtime::content::{Algorithm, SitePath};
 
 /// From where to where.
 #[derive(Deserialize, ToSchema)]
-#[schema(example = json!({"source": "fdb/develop", "destination": "fdb/stable", "overwrite": true}))]
+#[schema(example = json!({"source": "drafts/report.html", "destination": "report.html", "overwrite": true}))]
 pub struct Transfer {
     /// Relative to the site's root.
     source: String,

@@ -75,6 +75,15 @@ pub async fn pointing_elsewhere(site: &SiteClient) {
 }
 
 #[tokio::test]
+async fn a_list_is_no_object_of_fields() {
+    let site = site().await;
+    for (body, status) in [(&b"[\"fdb/develop\"]"[..], 400), (b" {\"target\": \"fdb/develop\"}", 200)] {
+        let answer = site.api("PUT", "symlinks/fdb/latest").token(MASTER).body(body).send().await;
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+}
+
+#[tokio::test]
 async fn client_14_links_are_folders_in_listings() {
     let site = RunningSite::private().await;
     links_in_listings(&site).await;

@@ -126,6 +126,35 @@ fn a_put_keeps_who_and_where_and_when() {
 }
 
 #[test]
+fn an_owner_and_an_address_cannot_be_taken_away() {
+    let site = site();
+    for method in [Method::Patch, Method::Put] {
+        for field in ["owner", "space", "name"] {
+            for nothing in [Value::Null, json!(""), json!(" ")] {
+                let errors = edited(&site, json!({ field: nothing }), method, true).unwrap_err();
+                assert_eq!(texts(&errors)[0], format!("[{field}] cannot be taken away"));
+            }
+        }
+    }
+    // One that never had an address may stay without.
+    let mut older = site.clone();
+    (older.spec.name, older.spec.configuration.space) = (None, None);
+    assert!(edited(&older, json!({"quota": 3}), Method::Patch, true).is_ok());
+    let body = json!({"space": "docs", "name": "fdb", "owner": " "});
+    let made = create(body, None, author(&ana(), true), &fresh()).unwrap();
+    assert_eq!(made.spec.owner, "ana", "nobody is whoever asks");
+}
+
+#[test]
+fn a_lost_body_empties_no_form() {
+    let site = site();
+    for method in [Method::Patch, Method::Put] {
+        let errors = edited(&site, Value::Null, method, true).unwrap_err();
+        assert_eq!(texts(&errors), ["the body must be an object of fields"]);
+    }
+}
+
+#[test]
 fn protected_fields_are_for_platform_administrators() {
     let site = site();
     for body in [
