@@ -117,6 +117,8 @@ class Site:
 
     def upload(self):
         source, folder = pathlib.Path(self.options.source), self.options.destination.strip("/")
+        if not source.exists():
+            fail(f"{source} is not there")
         if source.is_dir() and not self.options.recursive:
             fail(f"{source} is a folder: --recursive")
         files = [source] if source.is_file() else sorted(file for file in source.rglob("*") if not file.is_symlink())

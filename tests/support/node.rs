@@ -58,13 +58,14 @@ impl Lab {
         started.await.expect("no panic").expect("Contour starts")
     }
 
-    /// A program inside the box, where all public names and their ports are real. It trusts who signed the edge's
-    /// certificate, and ends with the returned command's child.
-    pub fn program(&self, program: impl AsRef<Path>) -> tokio::process::Command {
-        const TRUST: &str = "mount --bind \"$0\" /etc/ssl/certs/ca-certificates.crt && exec \"$@\"";
+    /// A program inside the box, where all public names and their ports are real, with a folder of this machine to be
+    /// in. It trusts who signed the edge's certificate, and ends with the returned command's child.
+    pub fn program(&self, folder: &Path, program: impl AsRef<Path>) -> tokio::process::Command {
+        const TRUST: &str =
+            "mount --bind \"$0\" /etc/ssl/certs/ca-certificates.crt && cd \"$1\" && shift && exec \"$@\"";
         let ca = self.edge().ca;
         let mut command = self.the_node().command("unshare");
-        command.args(["--mount", "--", "sh", "-c", TRUST]).arg(&ca).arg(program.as_ref());
+        command.args(["--mount", "--", "sh", "-c", TRUST]).arg(&ca).arg(folder).arg(program.as_ref());
         // Who does not go by that file goes by one of these.
         command.env("REQUESTS_CA_BUNDLE", &ca).env("SSL_CERT_FILE", ca);
         let mut command = tokio::process::Command::from(command);

@@ -104,9 +104,18 @@ impl SiteClient {
     /// A program of other people that reaches the site by [`SiteClient::url`]. For a pod it runs where all public names
     /// are known, with their ports, and trusts who signed the edge's certificate.
     pub fn program(&self, program: impl AsRef<Path>) -> Command {
+        self.program_in(Path::new("/"), program)
+    }
+
+    /// The same in a folder.
+    pub fn program_in(&self, folder: &Path, program: impl AsRef<Path>) -> Command {
         match self.way {
-            Way::Process(_) => Command::new(program.as_ref()),
-            Way::Edge(lab) => lab.program(program),
+            Way::Process(_) => {
+                let mut command = Command::new(program.as_ref());
+                command.current_dir(folder);
+                command
+            }
+            Way::Edge(lab) => lab.program(folder, program),
         }
     }
 

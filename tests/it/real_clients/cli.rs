@@ -15,9 +15,9 @@ use crate::support::{MASTER, SiteClient, eventually, with_pods};
 /// Runs it as somebody with this home folder, in it.
 async fn cli(site: &SiteClient, home: &Path, arguments: &[impl AsRef<OsStr>]) -> Said {
     let libraries = tokio::task::spawn_blocking(xtask::clients::python).await.unwrap().expect("the libraries (pip)");
-    let mut command = site.program("python3");
+    let mut command = site.program_in(home, "python3");
     command.args(["-B", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/sites_cli.py")]).args(arguments);
-    command.env("PYTHONPATH", libraries).env("HOME", home).current_dir(home);
+    command.env("PYTHONPATH", libraries).env("HOME", home);
     command.env("SITES_HUB", format!("https://{SITES_HOST}")).env("SITES_ISSUER", format!("https://{OPENID_HOST}"));
     run(&mut command, "").await
 }

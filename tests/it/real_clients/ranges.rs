@@ -51,7 +51,7 @@ fn real_client_28_wget_goes_on_where_it_stopped() {
             run(command.arg(site.page_url("model.ckpt")), "").await
         };
         std::fs::write(&file, &whole[..100_000]).unwrap();
-        for status in ["206 Partial Content", "416 Requested Range Not Satisfiable"] {
+        for status in ["206 ", "416 "] {
             let said = wget().await;
             assert_eq!(said.code, 0, "{}", said.err);
             assert!(said.err.contains(&format!("HTTP/1.1 {status}")), "{status}: {}", said.err);

@@ -76,7 +76,7 @@ pub async fn encoded_path(site: &SiteClient) {
     for path in ["%2e%2e%2f", "%2F..%2Fx", "..%2fx", "a%2F%2E%2E%2Fx"].iter().chain(spelled) {
         let answer = put(path).await;
         let json: serde_json::Value = serde_json::from_str(answer.strip_suffix("\n400").expect(&answer)).unwrap();
-        assert!(json["message"].as_str().unwrap().contains("'..'"), "{path}: {answer}");
+        assert!(json["message"].as_str().unwrap().contains("the path"), "{path}: {answer}");
     }
     assert_eq!(site.names("files/").await, ["reports"]);
 }
