@@ -53,8 +53,8 @@ impl SiteApi {
         path: &[&str],
         body: Option<&Value>,
     ) -> Result<Value, ApiError> {
-        let token = master_token::of(site)
-            .ok_or_else(|| ApiError::conflict("the site has no master token: regenerate it"))?;
+        let token =
+            master_token::of(site).ok_or_else(|| ApiError::conflict("the site has no master token: regenerate it"))?;
         let addressed = site.public_path().is_some() && path.iter().all(|segment| forms::segment(segment));
         if !addressed {
             return Err(ApiError::conflict("the site has no public path yet: its API cannot be asked"));
