@@ -1,6 +1,7 @@
 //! Requests that people decide: who may ask, and what a real mail server and an issue tracker are told, with nothing of
 //! what people write becoming more than text.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -82,7 +83,10 @@ async fn keeps_quiet(hub: &HubProcess, handed: usize, refused: usize) {
 }
 
 fn md5(parts: [&str; 4]) -> String {
-    Md5::digest(parts.join("\n")).iter().map(|byte| format!("{byte:02x}")).collect()
+    Md5::digest(parts.join("\n")).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The value of a header of a mail, unfolded.
@@ -320,7 +324,7 @@ async fn hub_requests_go_to_a_tracker_with_its_secret() {
 
     // A tracker that fails, sends elsewhere, or is not there: the request fails, and its secret goes nowhere else.
     let mut gone = settings("");
-    gone["webhook"]["url"] = json!(format!("http://u:{PASSWORD}@127.0.0.1:1/"));
+    gone["webhook"]["url"] = json!(format!("http://u:{PASSWORD}@127.0.0.1:1/?key={SECRET}"));
     for (broken, asked) in [(settings("/broken"), 1), (settings("/moved"), 1), (gone, 0)] {
         let hub = hub(&world, openid, broken, Some("service-desk")).await;
         known(&hub, openid, &["fdb"]).await;

@@ -306,8 +306,8 @@ async fn hub_sites_a_deletion_of_a_version_is_of_that_version() {
     let seen = tag("written").await;
     let headers = [("authorization", bearer.as_str()), ("if-match", seen.as_str())];
     let write = async || {
-        let patch = json!({"status": {"phase": "Pending"}});
-        world.api.merge("Site", &world.namespace, &ids[1], "status", &patch).await.unwrap();
+        let pending = json!({"status": {"phase": "Pending"}});
+        world.api.merge("Site", &world.namespace, &ids[1], "status", &pending).await.unwrap();
     };
     let (status, told) = delete_during(&proxy, &hub, &headers, &path("written"), write()).await;
     assert_eq!(status, 202, "{told}");

@@ -70,7 +70,8 @@ async fn hub_status_says_what_the_operator_and_the_pods_say() {
     let mut seen = names(&pod["containers"]);
     let inits: Vec<bool> = pod["containers"].as_array().unwrap().iter().map(|one| one["init"] == true).collect();
     assert!(first > 0 && inits.iter().take(first).all(|init| *init) && !inits[first..].contains(&true), "{pod}");
-    (seen.sort(), expected.sort());
+    seen.sort();
+    expected.sort();
     assert_eq!(seen, expected);
 
     // A container that ends again and again.

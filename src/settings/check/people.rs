@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn each_rule_of_mail_and_of_a_tracker() {
-        assert_eq!(keys(|_, _| ()), [""; 0]);
         type Break<T> = fn(&mut T);
+        assert_eq!(keys(|_, _| ()), [""; 0]);
         let mail: &[(&str, Break<Smtp>)] = &[
             ("host", |smtp| smtp.host = "mail.example.org:25".to_owned()),
             ("host", |smtp| smtp.host = String::new()),
