@@ -1,5 +1,7 @@
 //! `RESULTS.md`: made of the raw rows and of nothing else, so that nobody has to copy a figure.
 
+mod runtime;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -189,6 +191,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
         line("M9", "new Site during an upgrade / idle, p99", Some((3.0, 1.5)), "", during("p99_ms")),
         line("M9", "new Site during an upgrade / idle, p50", None, "", during("p50_ms")),
     ]);
+    all.extend(runtime::lines(rows));
     all
 }
 

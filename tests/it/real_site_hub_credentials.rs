@@ -57,9 +57,9 @@ impl Program {
         (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
     }
 
-    /// Asks the Hub about the site; every answer is JSON.
+    /// Asks the Hub about the site; every answer is JSON. Only a `POST` has a body.
     async fn hub(&self, method: Method, below: &str, body: Value) -> (u16, Value) {
-        let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let bytes = if method == Method::POST && !body.is_null() { body.to_string().into() } else { Bytes::new() };
         let path = format!("/hub/api/v2/sites{}{below}", self.path);
         let (status, text) = self.send(&method, &path, &self.token, bytes).await;
         let told = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{method} {below}: {error}: {text}"));
