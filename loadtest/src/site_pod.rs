@@ -134,14 +134,14 @@ fn browser(ground: &Ground, jar: &Path) -> Result<Command> {
     for host in [SITES_HOST, OPENID_HOST] {
         command.args(["--resolve", &format!("{host}:{}:{}", edge.port(), edge.ip())]);
     }
-    command.args(["-H", "Accept: text/html", "-o", "/dev/null"]);
+    command.args(["-H", "Accept: text/html"]);
     Ok(command)
 }
 
 /// A token of the provider for the sites' client.
 pub fn provider_token(ground: &Ground) -> Result<String> {
     let mut command = browser(ground, &ground.dir().join("none.txt"))?;
-    command.args(["-f", "-o", "-", "-u", &format!("{CLIENT}:{CLIENT_SECRET}"), "-d", "grant_type=client_credentials"]);
+    command.args(["-f", "-u", &format!("{CLIENT}:{CLIENT_SECRET}"), "-d", "grant_type=client_credentials"]);
     command.arg(format!("https://{OPENID_HOST}/token"));
     let told: Value = serde_json::from_str(&output(command)?)?;
     Ok(told["access_token"].as_str().context("the provider gives a token")?.to_owned())
@@ -154,7 +154,7 @@ pub fn session(ground: &Ground, site: &str, user: &str) -> Result<String> {
     let jar = ground.dir().join("cookies.txt");
     let page = format!("https://{SITES_HOST}/{SPACE}/{site}/");
     let mut command = browser(ground, &jar)?;
-    command.args(["-L", "-w", "%{url_effective}", &page]);
+    command.args(["-L", "-o", "/dev/null", "-w", "%{url_effective}", &page]);
     let mut next = output(command)?;
     ensure!(next.contains("/interaction/"), "{page} leads to {next}, not to the login form");
     let form = format!("name={user}&password={user}");
@@ -163,7 +163,7 @@ pub fn session(ground: &Ground, site: &str, user: &str) -> Result<String> {
         if redirect == 0 {
             command.args(["-d", &form]);
         }
-        command.args(["-w", "%{http_code} %{redirect_url}", &next]);
+        command.args(["-o", "/dev/null", "-w", "%{http_code} %{redirect_url}", &next]);
         let told = output(command)?;
         let (status, to) = told.split_once(' ').unwrap_or_default();
         if next == page {
