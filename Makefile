@@ -8,7 +8,7 @@ HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundr
 
 LOADTEST := cargo build --release --locked --package sites --package sites-loadtest && $(CARGO_TARGET_DIR)/release/sites-loadtest
 
-.PHONY: up down test soak lint generated screenshots cluster load-smoke load-hub load clean
+.PHONY: up down test soak lint generated screenshots cluster load-smoke load-hub load-runtime load clean
 
 up: ## A cluster, an operator and a running sample Site
 	cargo xtask up
@@ -44,6 +44,9 @@ load-smoke: ## The operator against bare clients with 1,000 Sites; about twelve 
 
 load-hub: ## Pages of the Hub's list of 10,000 Sites against the same bytes served statically; about five minutes
 	$(LOADTEST) run --only hub --sites 10000
+
+load-runtime: ## A site's pod on a real node: memory, files and uploads against a bare nginx; about six minutes
+	$(LOADTEST) run --only runtime
 
 load: ## The same with 10,000 Sites: hours
 	$(LOADTEST) run --size full

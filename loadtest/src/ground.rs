@@ -8,8 +8,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use sites::settings::Settings;
-use xtask::cluster::{Cluster, Options, kubeconfig};
+use xtask::cluster::node::{Node, OPENID_HOST, SITES_HOST, image};
+use xtask::cluster::{Cluster, Options, Profile, kubeconfig};
 
+use crate::operator::program;
 use crate::server::Server;
 
 /// The namespace of every run.
@@ -24,6 +26,8 @@ pub enum Parts {
     Alone,
     /// With controllers, scheduler and kwok: pods become Running.
     Whole,
+    /// With a real node and an entrance: pods run.
+    Node,
 }
 
 impl Parts {
@@ -33,6 +37,7 @@ impl Parts {
         match self {
             Self::Alone => "alone",
             Self::Whole => "whole",
+            Self::Node => "node",
         }
     }
 }
@@ -66,7 +71,13 @@ pub struct Ground {
 impl Ground {
     /// Starts one. `settings` are written over the load test's own as a merge patch.
     pub async fn start(standing: Standing, settings: &Value) -> Result<Self> {
-        let options = Options { alone: standing.parts == Parts::Alone, audit: standing.audit, ..Options::default() };
+        let mut options =
+            Options { alone: standing.parts == Parts::Alone, audit: standing.audit, ..Options::default() };
+        let mut document = base_settings();
+        if standing.parts == Parts::Node {
+            options = Options { profile: Profile::Node, product: Some(program()?), ..options };
+            merge(&mut document, &node_settings());
+        }
         let cluster = tokio::task::spawn_blocking(move || xtask::cluster::start(&options)).await??;
         let dir = tempfile::tempdir()?;
         if standing.pinned {
@@ -88,7 +99,6 @@ impl Ground {
         let token = kubectl.run(&["create", "token", ACCOUNT, "--namespace", NAMESPACE, "--duration=8h"])?;
         let config = dir.path().join("operator.kubeconfig");
         std::fs::write(&config, kubeconfig(cluster.server(), &cluster.ca(), token.trim()))?;
-        let mut document = base_settings();
         merge(&mut document, settings);
         let parsed = Settings::parse(&document.to_string(), std::iter::empty())?;
         Ok(Self {
@@ -118,6 +128,17 @@ impl Ground {
     #[must_use]
     pub const fn document(&self) -> &Value {
         &self.document
+    }
+
+    /// The real node, where there is one.
+    pub fn node(&self) -> Result<&Node> {
+        self.cluster.node().context("this run has no real node")
+    }
+
+    /// The authority that signed the certificate of the real node's entrance.
+    #[must_use]
+    pub fn ca(&self) -> PathBuf {
+        self.cluster.ca()
     }
 
     /// The audit log of a counting run.
@@ -186,6 +207,28 @@ pub fn base_settings() -> Value {
             "login_url": "https://id.example.test/auth",
             "redeem_url": "https://id.example.test/token",
             "jwks_url": "https://id.example.test/jwks",
+        },
+    })
+}
+
+/// What is different where pods run: images that are there, the entrance's Gateway, the provider in the cluster.
+fn node_settings() -> Value {
+    let own = image("sites");
+    json!({
+        "kubernetes": {"storage_class": "local-path"},
+        "routing": {
+            "mode": "gateway", "host": SITES_HOST,
+            "gateway": {"name": "sites-gateway", "namespace": "envoy-gateway-system", "provider": "envoy-gateway"},
+        },
+        "site": {"images": {
+            "site-proxy": image("nginx"), "site-oauth2": image("oauth2-proxy"), "site-api": own, "site-admin": own,
+            "site-webdav": own, "site-s3": own, "site-initializer": own, "site-mirror": own,
+        }},
+        "oidc": {
+            "issuer": format!("https://{OPENID_HOST}"), "client_secret": "demo-not-a-secret",
+            "login_url": format!("https://{OPENID_HOST}/auth"),
+            "redeem_url": "http://openid.sites-services.svc/token",
+            "jwks_url": "http://openid.sites-services.svc/jwks",
         },
     })
 }

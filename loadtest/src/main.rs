@@ -7,6 +7,7 @@
 
 mod audit;
 mod bare;
+mod containers;
 mod echo;
 mod fixed;
 mod ground;
@@ -19,7 +20,9 @@ mod population;
 mod report;
 mod rows;
 mod server;
+mod site_pod;
 mod verify;
+mod web;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,7 +34,7 @@ use serde_json::json;
 
 use machine::Machine;
 use measures::upgrade::Asked;
-use measures::{Plan, Session, calls, create, hub, memory, pods, upgrade};
+use measures::{Plan, Session, calls, create, hub, memory, pods, runtime, upgrade};
 use rows::{Rows, Run, Weather};
 
 /// Measures the operator against bare clients.
@@ -117,6 +120,8 @@ enum Group {
     Upgrade,
     /// M7, M7b. Only when it is named.
     Hub,
+    /// R1 to R4: a site's pod on a real node. Only when it is named.
+    Runtime,
 }
 
 fn results() -> PathBuf {
@@ -176,6 +181,7 @@ async fn run(args: RunArgs) -> Result<ExitCode> {
         Size::Smoke => "smoke",
         Size::Full => "full",
     };
+    let label = if args.only == [Group::Runtime] { "runtime" } else { label };
     let dir = match &args.rows {
         Some(dir) => dir.clone(),
         None if args.size == Size::Quick => std::env::temp_dir().join("sites-loadtest"),
@@ -210,6 +216,9 @@ async fn run(args: RunArgs) -> Result<ExitCode> {
     }
     if wanted(Group::Memory) {
         memory::measure(&mut session, 0).await?;
+    }
+    if args.only.contains(&Group::Runtime) {
+        runtime::measure(&mut session).await?;
     }
     let failed = session.failed;
     println!("\n{}", report::markdown(&rows::read_file(&path)?));

@@ -1,5 +1,7 @@
 //! `RESULTS.md`: made of the raw rows and of nothing else, so that nobody has to copy a figure.
 
+mod runtime;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -197,6 +199,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
         ),
         line("M9b", "edit to Running, during an upgrade / idle, p99", None, "", during("M9b", "whole", "p99_ms")),
     ]);
+    all.extend(runtime::lines(rows));
     all
 }
 

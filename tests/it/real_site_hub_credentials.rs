@@ -57,9 +57,9 @@ impl Program {
         (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
     }
 
-    /// Asks the Hub about the site; every answer is JSON.
+    /// Asks the Hub about the site; every answer is JSON. Only a `POST` has a body.
     async fn hub(&self, method: Method, below: &str, body: Value) -> (u16, Value) {
-        let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let bytes = if method == Method::POST && !body.is_null() { body.to_string().into() } else { Bytes::new() };
         let path = format!("/hub/api/v2/sites{}{below}", self.path);
         let (status, text) = self.send(&method, &path, &self.token, bytes).await;
         let told = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{method} {below}: {error}: {text}"));
@@ -71,6 +71,15 @@ impl Program {
         let (status, told) = self.hub(method.clone(), below, body).await;
         assert_eq!((status, &told["status"]), (200, &json!("OK")), "{method} {below}: {told}");
         told
+    }
+
+    /// Waits until the Hub reaches the site; its Service follows the pod after the entrance does.
+    async fn reached(&self) {
+        eventually("the Hub reaches the site", PATIENCE, || async {
+            let (status, told) = self.hub(Method::GET, "tokens/", Value::Null).await;
+            if status == 200 { Ok(()) } else { Err(told.to_string()) }
+        })
+        .await;
     }
 
     /// The status of the site's answer.
@@ -140,6 +149,7 @@ async fn opened(lab: &Lab, world: &World) -> Program {
         if status == 200 { Ok(()) } else { Err(text) }
     })
     .await;
+    program.reached().await;
     program
 }
 
@@ -283,7 +293,7 @@ async fn another_master_token(program: &Program, reader: &str, signed: &str) -> 
     assert_eq!(program.site(Method::GET, "s/api/v2/tokens", MASTER).await, 401, "nobody has the old one any more");
     assert_eq!(program.site(Method::GET, "plan.html", reader).await, 200, "access tokens stay");
     assert_eq!(program.site(Method::GET, signed, "").await, 403, "signed URLs end");
-    program.done(Method::GET, "tokens/", Value::Null).await;
+    program.reached().await;
     master
 }
 
@@ -310,11 +320,7 @@ async fn archived(world: &World, program: &Program, master: &str) {
     assert!(kept["message"].as_str().unwrap().contains("archived"), "{kept}");
     assert_eq!(program.done(Method::GET, "master-token/", Value::Null).await["token"], master);
     world.edit_site("page", json!({"spec": {"configuration": {"enabled": true}}})).await;
-    eventually("the site is back", PATIENCE, || async {
-        let (status, told) = program.hub(Method::GET, "tokens/", Value::Null).await;
-        if status == 200 { Ok(()) } else { Err(told.to_string()) }
-    })
-    .await;
+    program.reached().await;
 }
 
 /// Scales the site's pods with no operator to mind it.
@@ -370,11 +376,8 @@ async fn without_pod(world: &World, program: &Program, secrets: &mut BTreeSet<St
     eventually("the liar is gone", PATIENCE, || async { world.get("Pod", "liar").await.is_none() }).await;
 
     scale(world, 1).await;
-    let after = eventually("the site is asked again", PATIENCE, || async {
-        let (status, told) = program.hub(Method::GET, "tokens/history/", Value::Null).await;
-        if status == 200 { Ok(told) } else { Err(told.to_string()) }
-    })
-    .await;
+    program.reached().await;
+    let after = program.done(Method::GET, "tokens/history/", Value::Null).await;
     assert_eq!(after["history"], before["history"], "nothing was made meanwhile");
     let (_, late) = program.token("read").await;
     assert_eq!(program.site(Method::GET, "plan.html", &late).await, 200);

@@ -7,6 +7,7 @@
 //! | [`memory`] | M3, M3b, M5: memory per idle Site, restart against a bare list |
 //! | [`pods`] | M4, M4b: pod change to Site status, against an echo loop and bare patches |
 //! | [`hub`] | M7, M7b: pages of the Hub's list against the same bytes served statically |
+//! | [`runtime`] | R1 to R4: memory of a site's pod, its files against a bare nginx, uploads |
 //! | [`upgrade`] | M9, M9b: a person's new Site, and an edit, while all others are upgraded |
 
 pub mod calls;
@@ -14,6 +15,7 @@ pub mod create;
 pub mod hub;
 pub mod memory;
 pub mod pods;
+pub mod runtime;
 pub mod upgrade;
 
 use std::time::Duration;
