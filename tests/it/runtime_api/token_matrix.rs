@@ -5,6 +5,9 @@ use serde_json::json;
 use crate::support::s3::Key;
 use crate::support::{MASTER, RunningSite, SOON, eventually};
 
+/// Who, the header that they send, what they are answered, their S3 key, what they are answered by S3.
+type Row = (&'static str, String, [u16; 9], Option<Key>, [u16; 2]);
+
 #[tokio::test]
 async fn client_21_token_matrix() {
     let site = RunningSite::private().await;
@@ -34,7 +37,7 @@ async fn client_21_token_matrix() {
     let reading = [200, 200, 200, 403, 403, 403, 403, 200, 403];
     // list, get, public get, put, delete, link, tokens, DAV get, DAV put; S3 get, S3 put. S3 knows keys only: without
     // one it is asked with the same header, and whoever it does not know gets 403.
-    let rows: [(&str, String, [u16; 9], Option<Key>, [u16; 2]); 19] = [
+    let rows: [Row; 19] = [
         ("master", bearer(MASTER), [200; 9], Some(Key::master()), [200; 2]),
         ("master as password", basic(MASTER), [200; 9], None, [400; 2]),
         ("read-write", bearer(&writer), writing, Some(writer_key.clone()), [200; 2]),
