@@ -34,17 +34,19 @@ async fn real_site_s3_over_the_edge() {
     })
     .await;
 
-    // Names below localhost lead to loopback, where the edge has the port of https.
     let endpoint = format!("https://{SITES_HOST}{path}");
     let key = Key { id: "master".to_owned(), secret: TOKEN.to_owned() };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("twelve.bin");
     std::fs::write(&file, vec![9; 12 << 20]).unwrap();
-    let ca = edge.ca.to_str().unwrap();
-    boto("edge", &endpoint, &key, &[("S3_FILE", file.to_str().unwrap()), ("S3_CA", ca)]).await;
+    let hosts = folder.path().join("hosts");
+    std::fs::write(&hosts, format!("{} {SITES_HOST}\n", edge.address.ip())).unwrap();
+    let (ca, hosts) = (edge.ca.to_str().unwrap(), hosts.to_str().unwrap());
+    boto("edge", &endpoint, &key, &[("S3_FILE", file.to_str().unwrap()), ("S3_CA", ca), ("HOSTS_FILE", hosts)]).await;
 
     let run = async |arguments: &[&str]| {
-        let more = [("RCLONE_CA_CERT", ca), ("RCLONE_S3_UPLOAD_CUTOFF", "5Mi"), ("RCLONE_S3_CHUNK_SIZE", "5Mi")];
+        let parts = [("RCLONE_S3_UPLOAD_CUTOFF", "5Mi"), ("RCLONE_S3_CHUNK_SIZE", "5Mi")];
+        let more = [&parts[..], &[("RCLONE_CA_CERT", ca), ("HOSTS_FILE", hosts)]].concat();
         let output = rclone(&endpoint, &key, folder.path(), &more, arguments).await;
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
         text(&output.stdout) + &text(&output.stderr)

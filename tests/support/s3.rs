@@ -76,7 +76,7 @@ impl Key {
         let mut signed = vec![("host", host), ("x-amz-content-sha256", payload), ("x-amz-date", &now)];
         signed.extend(headers);
         signed.sort_unstable();
-        let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let lines = signed.iter().map(|(name, value)| [name, ":", value, "\n"].concat()).collect::<String>();
         let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
         let path = utf8_percent_encode(&decoded, &PATH);
         let request = format!("{method}\n{path}\n{}\n{lines}\n{names}\n{payload}", pairs.join("&"));
@@ -139,7 +139,8 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
@@ -152,11 +153,23 @@ pub fn endpoint(s3: &Role) -> String {
     format!("http://127.0.0.1:{}{PREFIX}/s/s3", s3.port)
 }
 
+/// A program; with a file of names as `HOSTS_FILE` among its variables, one that knows these names and no others. Not
+/// every machine knows that names below `localhost` are loopback. Needs root, as whatever listens there does.
+fn program(name: &str, variables: &[(&str, &str)]) -> Command {
+    if !variables.iter().any(|(variable, _)| *variable == "HOSTS_FILE") {
+        return Command::new(name);
+    }
+    let mut command = Command::new("unshare");
+    let mount = "mount --bind \"$HOSTS_FILE\" /etc/hosts && exec \"$@\"";
+    command.args(["--mount", "--propagation", "private", "--", "sh", "-c", mount, "sh", name]);
+    command
+}
+
 /// Runs a scene of `tests/clients/s3_boto.py`, which says itself what it expects.
 pub async fn boto(scene: &str, endpoint: &str, key: &Key, more: &[(&str, &str)]) {
     let packages = tokio::task::spawn_blocking(xtask::clients::python).await.unwrap().expect("the clients are fetched");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/s3_boto.py");
-    let mut command = Command::new("python3");
+    let mut command = program("python3", more);
     command.args([script, scene]).kill_on_drop(true).env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("S3_ENDPOINT", endpoint).env("S3_KEY", &key.id).env("S3_SECRET", &key.secret);
     command.env_remove("AWS_CA_BUNDLE").env("AWS_EC2_METADATA_DISABLED", "true");
@@ -167,7 +180,7 @@ pub async fn boto(scene: &str, endpoint: &str, key: &Key, more: &[(&str, &str)])
 
 /// Runs rclone with the bucket as the remote `site:`.
 pub async fn rclone(endpoint: &str, key: &Key, folder: &Path, more: &[(&str, &str)], arguments: &[&str]) -> Output {
-    let mut command = Command::new("rclone");
+    let mut command = program("rclone", more);
     command.args(arguments).args(["--retries", "1", "--low-level-retries", "1", "--config", "/dev/null"]);
     command.current_dir(folder).kill_on_drop(true);
     for (name, value) in [

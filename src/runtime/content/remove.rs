@@ -50,6 +50,8 @@ impl Content {
 
     /// Makes a folder that stays when the last file below it goes.
     pub fn make_marked_folder(&self, path: &SitePath) -> Result<(), ContentError> {
+        // Nobody removes it for being empty between making and marking it.
+        let _book = self.ledger.book()?;
         self.make_folders(path)?;
         note::mark(&self.open_folder(path)?).map(drop).map_err(|error| ContentError::io("mark", path, error))
     }

@@ -122,7 +122,7 @@ pub(super) async fn copy(content: &Arc<Content>, request: S3Request<CopyObjectIn
         _ => return Err(error(S3ErrorCode::InvalidRequest, "a file is copied to a file, a folder to a folder")),
     };
     let result = CopyObjectResult {
-        e_tag: strong(etag),
+        e_tag: Some(strong(etag)),
         last_modified: Some(timestamp(jiff::Timestamp::now())),
         ..CopyObjectResult::default()
     };

@@ -40,10 +40,9 @@ impl Door {
         if request.uri().path() == "/healthz" {
             let content = self.content.clone();
             let checked = tokio::task::spawn_blocking(move || content.check()).await;
-            let healthy = matches!(checked, Ok(Ok(())));
-            let (status, text) = match healthy {
-                true => (StatusCode::OK, "ok\n"),
-                false => (StatusCode::SERVICE_UNAVAILABLE, "the volume does not answer\n"),
+            let (status, text) = match checked {
+                Ok(Ok(())) => (StatusCode::OK, "ok\n"),
+                _ => (StatusCode::SERVICE_UNAVAILABLE, "the volume does not answer\n"),
             };
             let mut response = Response::new(Body::from(text));
             *response.status_mut() = status;
@@ -96,14 +95,12 @@ pub(super) fn broken() -> Response {
 
 fn told(error: S3Error) -> Response {
     let status = error.status_code().unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    match error.to_http_response() {
-        Ok(response) => response.map(Body::new),
-        Err(_) => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = status;
-            response
-        }
+    if let Ok(response) = error.to_http_response() {
+        return response.map(Body::new);
     }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
 }
 
 fn parameters<B>(request: &Request<B>) -> impl Iterator<Item = (String, String)> {
@@ -145,7 +142,7 @@ fn examine<B>(request: &Request<B>) -> S3Result<()> {
         (false, None, _) => return Ok(()),
         (true, None, _) => {
             let seconds = one("X-Amz-Expires").and_then(|text| text.parse::<u32>().ok());
-            if !seconds.is_some_and(|seconds| seconds <= MAX_EXPIRES) {
+            if seconds.is_none_or(|seconds| seconds > MAX_EXPIRES) {
                 let message = "X-Amz-Expires: give up to a week, in seconds";
                 return Err(error(S3ErrorCode::AuthorizationQueryParametersError, message));
             }

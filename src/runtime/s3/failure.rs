@@ -24,7 +24,7 @@ pub(super) fn not_offered(what: &str) -> S3Error {
 }
 
 /// Why a key cannot be read.
-pub(super) fn reading(failure: ContentError) -> S3Error {
+pub(super) fn reading(failure: &ContentError) -> S3Error {
     match failure {
         ContentError::NotFound(_)
         | ContentError::NotAFolder(_)
@@ -35,7 +35,7 @@ pub(super) fn reading(failure: ContentError) -> S3Error {
 }
 
 /// Why a key cannot be written.
-pub(super) fn writing(failure: ContentError) -> S3Error {
+pub(super) fn writing(failure: &ContentError) -> S3Error {
     let message = failure.to_string();
     match failure {
         ContentError::Path(_) | ContentError::Root(_) => error(S3ErrorCode::InvalidArgument, message),
@@ -76,10 +76,10 @@ pub(super) fn refused(refusal: &Refusal) -> S3Error {
 
 /// Runs work on files where it holds up nobody.
 pub(super) async fn blocking<T: Send + 'static>(
-    failed: fn(ContentError) -> S3Error,
+    failed: fn(&ContentError) -> S3Error,
     work: impl FnOnce() -> Result<T, ContentError> + Send + 'static,
 ) -> S3Result<T> {
-    join(work).await?.map_err(failed)
+    join(work).await?.map_err(|error| failed(&error))
 }
 
 /// The same for work whose failure is the caller's to judge.

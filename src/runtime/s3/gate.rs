@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use form_urlencoded::parse;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, Method, Request, Uri};
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
@@ -117,6 +117,8 @@ impl S3Route for Verified {
         *inner.method_mut() = request.method;
         *inner.headers_mut() = request.headers;
         inner.headers_mut().remove(AUTHORIZATION);
+        // It would be taken for one that names a bucket.
+        inner.headers_mut().remove(HOST);
         inner.extensions_mut().insert(Asker(caller));
         if let Some(trailers) = request.trailing_headers {
             inner.extensions_mut().insert(Trailers(trailers));

@@ -43,7 +43,7 @@ fn told(page: KeyPage, spell: fn(&str) -> String) -> (Vec<Object>, Vec<CommonPre
                 key: Some(spell(&key)),
                 size: i64::try_from(size).ok(),
                 last_modified: Some(timestamp(modified)),
-                e_tag: strong(etag),
+                e_tag: Some(strong(etag)),
                 ..Object::default()
             }),
         }
@@ -65,7 +65,7 @@ pub(super) fn second(content: &Content, input: ListObjectsV2Input) -> S3Result<L
     };
     let (prefix, delimiter) = (input.prefix.unwrap_or_default(), input.delimiter.unwrap_or_default());
     let query = KeyQuery { prefix: &prefix, after: &after, delimiter: &delimiter, limit: max.unsigned_abs() as usize };
-    let page = content.keys(&query).map_err(reading)?;
+    let page = content.keys(&query).map_err(|error| reading(&error))?;
     let last = page.keys.last().filter(|_| page.truncated).map(|key| URL_SAFE_NO_PAD.encode(key.text()));
     let (truncated, count) = (page.truncated, page.keys.len());
     let (objects, prefixes) = told(page, spell);
@@ -94,7 +94,7 @@ pub(super) fn first(content: &Content, input: ListObjectsInput) -> S3Result<List
     let after = input.marker.unwrap_or_default();
     let (prefix, delimiter) = (input.prefix.unwrap_or_default(), input.delimiter.unwrap_or_default());
     let query = KeyQuery { prefix: &prefix, after: &after, delimiter: &delimiter, limit: max.unsigned_abs() as usize };
-    let page = content.keys(&query).map_err(reading)?;
+    let page = content.keys(&query).map_err(|error| reading(&error))?;
     // Told without a delimiter too: older clients read it always.
     let last = page.keys.last().filter(|_| page.truncated).map(|key| spell(key.text()));
     let truncated = page.truncated;

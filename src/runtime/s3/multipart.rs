@@ -32,7 +32,7 @@ fn file(key: &str) -> S3Result<SitePath> {
 }
 
 /// Why an upload cannot go on.
-fn unknown(failure: ContentError) -> S3Error {
+fn unknown(failure: &ContentError) -> S3Error {
     match failure {
         ContentError::NotFound(_) => error(S3ErrorCode::NoSuchUpload, "there is no such upload, or it has ended"),
         other => writing(other),
@@ -90,7 +90,7 @@ pub(super) async fn part(content: &Arc<Content>, request: S3Request<UploadPartIn
     let Received { upload, md5, checksum } = receive(upload.await?, input.body, said).await?;
     let part = blocking(unknown, move || upload.finish_part(&id, number, &md5)).await?;
     Ok(UploadPartOutput {
-        e_tag: strong(part.md5),
+        e_tag: Some(strong(part.md5)),
         checksum_crc32: checksum.checksum_crc32,
         checksum_crc32c: checksum.checksum_crc32c,
         checksum_crc64nvme: checksum.checksum_crc64nvme,
@@ -121,7 +121,7 @@ pub(super) async fn part_copy(content: &Arc<Content>, input: UploadPartCopyInput
     });
     let part = part.await?;
     let result = CopyPartResult {
-        e_tag: strong(part.md5),
+        e_tag: Some(strong(part.md5)),
         last_modified: Some(timestamp(part.modified)),
         ..CopyPartResult::default()
     };
@@ -150,8 +150,8 @@ fn chosen(parts: &[Part], wanted: &[CompletedPart]) -> S3Result<Vec<Part>> {
 fn etag(parts: &[Part]) -> String {
     let mut digest = Md5::new();
     for part in parts {
-        let digits: Vec<u8> = part.md5.bytes().map(|digit| char::from(digit).to_digit(16).unwrap_or(0) as u8).collect();
-        digest.update(digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect::<Vec<u8>>());
+        let byte = |two: &[u8]| std::str::from_utf8(two).ok().and_then(|two| u8::from_str_radix(two, 16).ok());
+        digest.update(part.md5.as_bytes().chunks(2).filter_map(byte).collect::<Vec<u8>>());
     }
     format!("{}-{}", hexadecimal(&digest.finalize()), parts.len())
 }
@@ -181,7 +181,7 @@ pub(super) async fn complete(
     Ok(CompleteMultipartUploadOutput {
         bucket: Some(input.bucket),
         key: Some(input.key),
-        e_tag: strong(if written.noted { tag } else { plain_etag(&written.etag) }),
+        e_tag: Some(strong(if written.noted { tag } else { plain_etag(&written.etag) })),
         ..CompleteMultipartUploadOutput::default()
     })
 }
@@ -206,7 +206,7 @@ pub(super) async fn parts(content: &Arc<Content>, input: ListPartsInput) -> S3Re
     let after = input.part_number_marker.unwrap_or_default();
     let told = |part: Part| ToldPart {
         part_number: i32::try_from(part.number).ok(),
-        e_tag: strong(part.md5),
+        e_tag: Some(strong(part.md5)),
         size: i64::try_from(part.size).ok(),
         last_modified: Some(timestamp(part.modified)),
         ..ToldPart::default()

@@ -60,8 +60,8 @@ pub(super) fn current(version: Option<&str>) -> S3Result<()> {
     if version.is_none_or(|version| version == "null") { Ok(()) } else { Err(not_offered("a version of an object")) }
 }
 
-pub(super) fn strong(etag: impl Into<String>) -> Option<ETag> {
-    Some(ETag::Strong(etag.into()))
+pub(super) fn strong(etag: impl Into<String>) -> ETag {
+    ETag::Strong(etag.into())
 }
 
 pub(super) fn timestamp(time: jiff::Timestamp) -> Timestamp {
@@ -135,7 +135,7 @@ pub(super) fn head(found: Found, range: Option<&Range>) -> S3Result<HeadObjectOu
         content_length: Some(length),
         content_range,
         content_type: Some(found.content_type),
-        e_tag: strong(found.etag),
+        e_tag: Some(strong(found.etag)),
         last_modified: Some(found.modified),
         metadata: found.metadata,
         ..HeadObjectOutput::default()
@@ -148,7 +148,7 @@ pub(super) fn get(found: Found, range: Option<&Range>) -> S3Result<GetObjectOutp
     let body = match found.opened {
         Some(mut opened) if length > 0 => {
             let sought = opened.file.seek(SeekFrom::Start(start));
-            sought.map_err(|error| writing(ContentError::io("read", "the file", error)))?;
+            sought.map_err(|error| writing(&ContentError::io("read", "the file", error)))?;
             let part = tokio::fs::File::from_std(opened.file).take(length.unsigned_abs());
             Some(StreamingBlob::wrap(ReaderStream::with_capacity(part, BLOCK)))
         }
@@ -160,7 +160,7 @@ pub(super) fn get(found: Found, range: Option<&Range>) -> S3Result<GetObjectOutp
         content_length: Some(length),
         content_range,
         content_type: Some(found.content_type),
-        e_tag: strong(found.etag),
+        e_tag: Some(strong(found.etag)),
         last_modified: Some(found.modified),
         metadata: found.metadata,
         ..GetObjectOutput::default()
@@ -241,7 +241,7 @@ pub(super) async fn put(content: &Arc<Content>, request: S3Request<PutObjectInpu
             }
             let content = content.clone();
             blocking(writing, move || content.make_marked_folder(&path)).await?;
-            return Ok(PutObjectOutput { e_tag: strong(EMPTY), ..PutObjectOutput::default() });
+            return Ok(PutObjectOutput { e_tag: Some(strong(EMPTY)), ..PutObjectOutput::default() });
         }
     };
     let condition = condition(content, &path, input.if_match, input.if_none_match).await?;
@@ -254,7 +254,7 @@ pub(super) async fn put(content: &Arc<Content>, request: S3Request<PutObjectInpu
     changed(&extensions, "written", &path, written.size);
     let etag = if written.noted { md5 } else { plain_etag(&written.etag) };
     Ok(PutObjectOutput {
-        e_tag: strong(etag),
+        e_tag: Some(strong(etag)),
         checksum_crc32: checksum.checksum_crc32,
         checksum_crc32c: checksum.checksum_crc32c,
         checksum_crc64nvme: checksum.checksum_crc64nvme,
@@ -289,7 +289,7 @@ pub(super) fn delete_all(content: &Content, wanted: Delete) -> S3Result<DeleteOb
         let done = current(object.version_id.as_deref())
             .and_then(|()| if object.e_tag.is_some() { Err(not_offered("this condition")) } else { Ok(()) })
             .and_then(|()| named(&object.key))
-            .and_then(|key| delete(content, &key).map_err(writing));
+            .and_then(|key| delete(content, &key).map_err(|error| writing(&error)));
         let key = Some(object.key);
         match done {
             Ok(()) => deleted.push(DeletedObject { key, ..DeletedObject::default() }),

@@ -113,7 +113,7 @@ pub(super) async fn receive(upload: Upload, body: Option<StreamingBlob>, said: S
         }
         if block.len() >= BLOCK || ended && !block.is_empty() {
             let bytes = std::mem::take(&mut block);
-            writer = join(move || writer.write(&bytes)).await?.map_err(writing)?;
+            writer = join(move || writer.write(&bytes)).await?.map_err(|error| writing(&error))?;
         }
         if ended {
             break;

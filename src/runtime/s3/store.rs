@@ -31,10 +31,6 @@ pub(super) struct Store {
 
 type Answer<T> = S3Result<S3Response<T>>;
 
-fn answer<T>(output: T) -> Answer<T> {
-    Ok(S3Response::new(output))
-}
-
 #[async_trait]
 impl S3 for Store {
     async fn list_buckets(&self, _: S3Request<ListBucketsInput>) -> Answer<ListBucketsOutput> {
@@ -45,17 +41,17 @@ impl S3 for Store {
             creation_date: Some(timestamp(root.modified.parse().unwrap_or_default())),
             ..Bucket::default()
         };
-        answer(ListBucketsOutput { buckets: Some(vec![bucket]), ..ListBucketsOutput::default() })
+        Ok(S3Response::new(ListBucketsOutput { buckets: Some(vec![bucket]), ..ListBucketsOutput::default() }))
     }
 
     async fn head_bucket(&self, request: S3Request<HeadBucketInput>) -> Answer<HeadBucketOutput> {
         bucket(&request.input.bucket)?;
-        answer(HeadBucketOutput::default())
+        Ok(S3Response::new(HeadBucketOutput::default()))
     }
 
     async fn get_bucket_location(&self, request: S3Request<GetBucketLocationInput>) -> Answer<GetBucketLocationOutput> {
         bucket(&request.input.bucket)?;
-        answer(GetBucketLocationOutput::default())
+        Ok(S3Response::new(GetBucketLocationOutput::default()))
     }
 
     /// Clients ask before they delete: versions are not kept.
@@ -64,7 +60,7 @@ impl S3 for Store {
         request: S3Request<GetBucketVersioningInput>,
     ) -> Answer<GetBucketVersioningOutput> {
         bucket(&request.input.bucket)?;
-        answer(GetBucketVersioningOutput::default())
+        Ok(S3Response::new(GetBucketVersioningOutput::default()))
     }
 
     /// Clients make the bucket to be sure that it is there.
@@ -77,12 +73,12 @@ impl S3 for Store {
 
     async fn list_objects(&self, request: S3Request<ListObjectsInput>) -> Answer<ListObjectsOutput> {
         let content = self.content.clone();
-        answer(join(move || listing::first(&content, request.input)).await??)
+        Ok(S3Response::new(join(move || listing::first(&content, request.input)).await??))
     }
 
     async fn list_objects_v2(&self, request: S3Request<ListObjectsV2Input>) -> Answer<ListObjectsV2Output> {
         let content = self.content.clone();
-        answer(join(move || listing::second(&content, request.input)).await??)
+        Ok(S3Response::new(join(move || listing::second(&content, request.input)).await??))
     }
 
     async fn head_object(&self, request: S3Request<HeadObjectInput>) -> Answer<HeadObjectOutput> {
@@ -95,7 +91,7 @@ impl S3 for Store {
         };
         let which = Which { bucket: &input.bucket, key: &input.key, version: input.version_id.as_deref() };
         let found = self.found(&which, input.part_number, &conditions).await?;
-        answer(objects::head(found, input.range.as_ref())?)
+        Ok(S3Response::new(objects::head(found, input.range.as_ref())?))
     }
 
     async fn get_object(&self, request: S3Request<GetObjectInput>) -> Answer<GetObjectOutput> {
@@ -118,15 +114,15 @@ impl S3 for Store {
         };
         let which = Which { bucket: &input.bucket, key: &input.key, version: input.version_id.as_deref() };
         let found = self.found(&which, input.part_number, &conditions).await?;
-        answer(objects::get(found, input.range.as_ref())?)
+        Ok(S3Response::new(objects::get(found, input.range.as_ref())?))
     }
 
     async fn put_object(&self, request: S3Request<PutObjectInput>) -> Answer<PutObjectOutput> {
-        answer(objects::put(&self.content, request).await?)
+        Ok(S3Response::new(objects::put(&self.content, request).await?))
     }
 
     async fn copy_object(&self, request: S3Request<CopyObjectInput>) -> Answer<CopyObjectOutput> {
-        answer(copy::copy(&self.content, request).await?)
+        Ok(S3Response::new(copy::copy(&self.content, request).await?))
     }
 
     async fn delete_object(&self, request: S3Request<DeleteObjectInput>) -> Answer<DeleteObjectOutput> {
@@ -141,7 +137,7 @@ impl S3 for Store {
         if let Ok(path) = SitePath::from_text(&input.key) {
             changed(&extensions, "deleted", &path, 0);
         }
-        answer(DeleteObjectOutput::default())
+        Ok(S3Response::new(DeleteObjectOutput::default()))
     }
 
     async fn delete_objects(&self, request: S3Request<DeleteObjectsInput>) -> Answer<DeleteObjectsOutput> {
@@ -153,29 +149,29 @@ impl S3 for Store {
             let refused = done.errors.as_ref().map_or(0, Vec::len);
             tracing::info!(refused, %caller, "files deleted by S3");
         }
-        answer(done)
+        Ok(S3Response::new(done))
     }
 
     async fn create_multipart_upload(
         &self,
         request: S3Request<CreateMultipartUploadInput>,
     ) -> Answer<CreateMultipartUploadOutput> {
-        answer(multipart::create(&self.content, request.input).await?)
+        Ok(S3Response::new(multipart::create(&self.content, request.input).await?))
     }
 
     async fn upload_part(&self, request: S3Request<UploadPartInput>) -> Answer<UploadPartOutput> {
-        answer(multipart::part(&self.content, request).await?)
+        Ok(S3Response::new(multipart::part(&self.content, request).await?))
     }
 
     async fn upload_part_copy(&self, request: S3Request<UploadPartCopyInput>) -> Answer<UploadPartCopyOutput> {
-        answer(multipart::part_copy(&self.content, request.input).await?)
+        Ok(S3Response::new(multipart::part_copy(&self.content, request.input).await?))
     }
 
     async fn complete_multipart_upload(
         &self,
         request: S3Request<CompleteMultipartUploadInput>,
     ) -> Answer<CompleteMultipartUploadOutput> {
-        answer(multipart::complete(&self.content, request).await?)
+        Ok(S3Response::new(multipart::complete(&self.content, request).await?))
     }
 
     async fn abort_multipart_upload(
@@ -185,18 +181,18 @@ impl S3 for Store {
         let input = request.input;
         bucket(&input.bucket)?;
         multipart::abort(&self.content, input.upload_id, input.key).await?;
-        answer(AbortMultipartUploadOutput::default())
+        Ok(S3Response::new(AbortMultipartUploadOutput::default()))
     }
 
     async fn list_parts(&self, request: S3Request<ListPartsInput>) -> Answer<ListPartsOutput> {
-        answer(multipart::parts(&self.content, request.input).await?)
+        Ok(S3Response::new(multipart::parts(&self.content, request.input).await?))
     }
 
     async fn list_multipart_uploads(
         &self,
         request: S3Request<ListMultipartUploadsInput>,
     ) -> Answer<ListMultipartUploadsOutput> {
-        answer(multipart::uploads(&self.content, request.input).await?)
+        Ok(S3Response::new(multipart::uploads(&self.content, request.input).await?))
     }
 }
 

@@ -81,7 +81,8 @@ fn no_key_leads_out() {
         }
         for (method, query) in [("PUT", vec![]), ("POST", vec![("uploads", "")]), ("DELETE", vec![])] {
             let answer = send(method, &key, &query, if method == "PUT" { b"w" } else { b"" });
-            prop_assert!(answer.status < 500, "{method} {path}: {}", answer.text());
+            let offered = answer.status != 501 || path.trim_matches('/').is_empty();
+            prop_assert!(answer.status < 502 && answer.status != 500 && offered, "{method} {path}: {}", answer.text());
         }
         prop_assert_eq!(&snapshot(&volume), &before, "{}", path);
         Ok(())

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::World;
-use crate::support::s3::Key;
+use crate::support::s3::{Key, hexadecimal};
 use crate::support::site::PREFIX;
 use crate::support::{SOON, eventually};
 
@@ -19,8 +19,7 @@ async fn two_writers_and_no_torn_read() {
     let tags: Vec<String> = [b'a', b'b']
         .map(|byte| {
             use md5::{Digest, Md5};
-            let digest = Md5::digest(vec![byte; SIZE]);
-            format!("\"{}\"", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+            format!("\"{}\"", hexadecimal(&Md5::digest(vec![byte; SIZE])))
         })
         .to_vec();
     let writing = async |byte: u8| {
@@ -179,7 +178,8 @@ async fn a_full_volume_loses_nothing() {
         let part = [("partNumber", number), ("uploadId", id.as_str())];
         let answer = ask("PUT", "parts", &part, &vec![b'p'; 8 * MIB]).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
-        chosen += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{}</ETag></Part>", answer.header("etag"));
+        let tag = answer.header("etag");
+        chosen += &["<Part><PartNumber>", number, "</PartNumber><ETag>", &tag, "</ETag></Part>"].concat();
     }
     let chosen = format!("<CompleteMultipartUpload>{chosen}</CompleteMultipartUpload>");
     let upload = [("uploadId", id.as_str())];
