@@ -20,13 +20,13 @@ use tokio::process::Command;
 use crate::support::{SiteClient, with_pods};
 
 /// Plays a scenario with the private Site.
-fn on_private(test: &str, scenario: impl AsyncFn(&SiteClient)) {
-    with_pods(test, async |pods| scenario(&*pods.private().await).await);
+fn on_private(test: &str, scenario: impl AsyncFnOnce(&SiteClient)) {
+    with_pods(test, async move |pods| scenario(&*pods.private().await).await);
 }
 
 /// Plays a scenario with the public Site.
-fn on_public(test: &str, scenario: impl AsyncFn(&SiteClient)) {
-    with_pods(test, async |pods| scenario(&*pods.public().await).await);
+fn on_public(test: &str, scenario: impl AsyncFnOnce(&SiteClient)) {
+    with_pods(test, async move |pods| scenario(&*pods.public().await).await);
 }
 
 /// What a program said.

@@ -31,12 +31,14 @@ pub async fn every_outcome_is_json(site: &SiteClient) {
     site.must_put("folder/x", b"x").await;
     let (_, reader) = site.token("read", None).await;
     let wrong_form = "Content-Type: multipart/form-data; boundary=b";
+    // The edge refuses a NUL itself, without a word.
+    let control = if site.behind_edge() { "files/%01" } else { "files/%00" };
     for (call, status) in [
         (site.api("PUT", "files/x").body(b"1"), 401),
         (site.api("PUT", "files/x").token("unknown").body(b"1"), 401),
         (site.api("PUT", "files/x").header("Authorization: Nonsense").body(b"1"), 401),
         (site.api("PUT", "files/x").token(&reader).body(b"1"), 403),
-        (site.api("PUT", "files/%00").token(MASTER).body(b"1"), 400),
+        (site.api("PUT", control).token(MASTER).body(b"1"), 400),
         (site.api("PUT", "files/file/x").token(MASTER).body(b"1"), 409),
         (site.api("PUT", "files/folder").token(MASTER).body(b"1"), 409),
         (site.api("PUT", "files/x").token(MASTER).header(wrong_form).body(b"1"), 400),
