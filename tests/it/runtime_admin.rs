@@ -36,6 +36,15 @@ async fn client_24_the_file_manager_is_for_administrators() {
             assert!(status == 200 || !answer.text().contains("docs"), "{}", answer.text());
         }
     }
+    // The login and links in mails come from another origin; a page that loads ours into itself does too.
+    for (more, status) in [
+        ("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document", 200),
+        ("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe", 403),
+        ("Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image", 403),
+    ] {
+        let header = format!("Cookie: __Secure-sites-plans=ana\r\nSec-Fetch-Site: cross-site\r\n{more}");
+        assert_eq!(get("/files/", &header).await.status, status, "{more}");
+    }
     let login = get("/files/docs/", "Cookie: a=b").await;
     assert_eq!(login.header("location"), "/team/plans/oauth2/start?rd=%2Fteam%2Fplans%2Fs%2Fadmin%2Ffiles%2Fdocs%2F");
     let session = "Cookie: __Secure-sites-plans=ana";

@@ -140,7 +140,7 @@ fn surround(path: &str, verb: &str, operation: &mut Value) {
     }
     // What is named is there.
     let answers = operation["responses"].as_object_mut().into_iter().flatten();
-    for (_, header) in answers.filter_map(|(_, answer)| answer["headers"].as_object_mut()).flatten() {
+    for (_, header) in answers.filter_map(|(_, answer)| answer.get_mut("headers")?.as_object_mut()).flatten() {
         header["required"] = true.into();
     }
 }
