@@ -147,6 +147,7 @@ async fn files_are_managed(stage: &mut Stage) {
     browser.click(who, &delete, Some("")).await;
     browser.gone(who, &row("large.txt"), "").await;
     browser.see(who, &row("plan.html"), "plan.html").await;
+    browser.shot(who, "file-manager").await;
     stage.no_trouble(who, "the file manager").await;
 }
 
@@ -158,7 +159,6 @@ async fn no_name_runs(stage: &mut Stage) {
     stage.browser.open(who, &files).await;
     stage.browser.click(who, "#new-folder", Some(HOSTILE)).await;
     stage.browser.see(who, "tbody", HOSTILE).await;
-    stage.browser.shot(who, "file-manager").await;
     assert_eq!(stage.browser.run(who, owned).await, "undefined");
     let folder: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect::<String>().replace('+', "%20");
     let opened = stage.browser.open(who, &format!("{files}{folder}/")).await;

@@ -31,6 +31,15 @@ async fn client_24_the_file_manager_is_for_administrators() {
             assert!(status == 200 || !answer.text().contains("docs"), "{}", answer.text());
         }
     }
+    // The login and links in mails come from another origin; a page that loads ours into itself does too.
+    for (more, status) in [
+        ("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document", 200),
+        ("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe", 403),
+        ("Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image", 403),
+    ] {
+        let header = format!("Cookie: __Secure-sites-plans=ana\r\nSec-Fetch-Site: cross-site\r\n{more}");
+        assert_eq!(open(&admin, "/files/", &header).await.status, status, "{more}");
+    }
     let page = open(&admin, "/files/docs/a%20b/", "Cookie: __Secure-sites-plans=ana").await.text();
     assert!(page.contains("user ana"), "{page}");
 }

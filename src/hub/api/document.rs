@@ -119,9 +119,9 @@ fn unsigned(value: &mut Value) {
     }
 }
 
-/// The headers of an answer: what is named is there.
+/// The headers of an answer that has one.
 fn header(name: &str) -> Value {
-    json!({name: {"schema": {"type": "string"}, "required": true}})
+    json!({name: {"schema": {"type": "string"}}})
 }
 
 /// What no handler knows: the answers of the layers around it, that some operations need no login, and that a read-only
@@ -151,6 +151,10 @@ fn surround(path: &str, verb: &str, operation: &mut Value) {
     if let Some(answer) = answers.get_mut("503").filter(|_| asks(&method, path)) {
         let said = answer["description"].as_str().unwrap_or_default();
         answer["description"] = format!("{said}, or the platform is read-only").into();
+    }
+    // What is named is there.
+    for (_, header) in answers.values_mut().filter_map(|answer| answer.get_mut("headers")?.as_object_mut()).flatten() {
+        header["required"] = true.into();
     }
     operation["responses"] = json!(answers);
 }

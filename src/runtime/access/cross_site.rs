@@ -3,12 +3,17 @@
 //! Owns the check for credentials that a browser adds by itself (cookies, remembered Basic passwords), on requests that
 //! change something. The headers read here can only take rights away.
 
-use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Method};
 
-/// Whether a page of another origin caused this request.
-pub(super) fn is_cross_site(headers: &HeaderMap) -> bool {
+/// Whether a page of another origin caused this request, and not just by opening one of ours: a link in a mail, or the
+/// provider's way back from the login, shows a page to the visitor and to nobody else.
+pub(super) fn is_cross_site(method: &Method, headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let reads = [Method::GET, Method::HEAD].contains(method);
+    if reads && text("sec-fetch-mode") == Some("navigate") && text("sec-fetch-dest") == Some("document") {
+        return false;
+    }
     if let Some(relation) = text("sec-fetch-site") {
         return !["same-origin", "none"].contains(&relation);
     }
@@ -42,7 +47,22 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(ORIGIN, origin.parse().unwrap());
             }
-            assert_eq!(is_cross_site(&headers), cross, "{fetch:?} {origin:?}");
+            assert_eq!(is_cross_site(&Method::GET, &headers), cross, "{fetch:?} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_may_be_opened_from_elsewhere() {
+        for (method, mode, dest, cross) in [
+            (Method::GET, "navigate", "document", false),
+            (Method::GET, "navigate", "iframe", true),
+            (Method::GET, "no-cors", "image", true),
+            (Method::GET, "cors", "empty", true),
+            (Method::POST, "navigate", "document", true),
+        ] {
+            let headers = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest)];
+            let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            assert_eq!(is_cross_site(&method, &HeaderMap::from_iter(headers)), cross, "{method} {mode} {dest}");
         }
     }
 }

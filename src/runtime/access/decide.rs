@@ -105,7 +105,7 @@ impl Access {
         };
         self.judge(&caller, wanted, request.content)?;
         let changes = matches!(wanted, Wanted::Write | Wanted::Administer);
-        if changes && by_browser && is_cross_site(request.headers) {
+        if changes && by_browser && is_cross_site(request.method, request.headers) {
             return Err(Refusal::Forbidden("the request came from a page of another origin"));
         }
         Ok(caller)
