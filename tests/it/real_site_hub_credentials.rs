@@ -214,11 +214,11 @@ async fn access_tokens(program: &Program, secrets: &mut BTreeSet<String>) -> Str
     let one = program.done(Method::GET, &format!("tokens/{reader_id}/"), Value::Null).await;
     assert_eq!((&one["token"]["privilege"], &one["token"]["state"]), (&json!("read"), &json!("active")));
     let all = program.done(Method::GET, "tokens/", Value::Null).await;
-    let states = all["tokens"].as_array().unwrap().iter();
-    let states: BTreeSet<_> =
-        states.map(|token| (token["id"].clone().to_string(), token["state"].to_string())).collect();
+    let listed = all["tokens"].as_array().unwrap().iter();
+    let listed: BTreeSet<_> =
+        listed.map(|token| (token["id"].clone().to_string(), token["state"].to_string())).collect();
     let expected = [(&reader_id, "active"), (&writer_id, "active"), (&lost_id, "revoked")];
-    assert_eq!(states, expected.map(|(id, state)| (format!("{id:?}"), format!("{state:?}"))).into());
+    assert_eq!(listed, expected.map(|(id, state)| (format!("{id:?}"), format!("{state:?}"))).into());
     let history = program.done(Method::GET, "tokens/history/", Value::Null).await;
     let events = history["history"].as_array().unwrap().iter();
     let events: Vec<_> = events.map(|event| (event["event"].clone(), event["token_id"].clone())).collect();

@@ -70,7 +70,9 @@ async fn real_site_readme() {
             script += &line.replace(NAMESPACE, &format!("-n {} ", world.namespace));
             script += "\n";
         }
-        script += &format!("echo '{MARK}'\n");
+        script += "echo '";
+        script += MARK;
+        script += "'\n";
     }
 
     let mut command = tokio::process::Command::new("bash");

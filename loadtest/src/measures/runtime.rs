@@ -3,7 +3,7 @@
 //! The comparator is one nginx with a plain configuration in a pod of the same image and limits, on a volume of the
 //! same kind. Requests come from inside the box to the pods' addresses; both sides alternate within each round.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -156,7 +156,7 @@ impl Stand<'_> {
     }
 
     /// R4: a big file by the Site API and by the bare nginx's own `PUT`. What is dirty is on the disk before each.
-    fn uploads(&self, session: &mut Session, round: usize, file: &PathBuf) -> Result<()> {
+    fn uploads(&self, session: &mut Session, round: usize, file: &Path) -> Result<()> {
         let api = format!("{}s/api/v2/files/upload.bin", self.page);
         let dav = format!("{}upload.bin", self.bare);
         let sides = [("bare", &dav, vec![]), ("Site API", &api, vec![bearer(MASTER)])];
