@@ -178,6 +178,11 @@ def listing():
     assert flat == ["tree-two/x", "tree.txt", *expected[:2]], f"in the order of the bytes: {flat}"
     other = s3.list_objects_v2(Bucket=BUCKET, Prefix="tree/", Delimiter="file")
     assert len(other["CommonPrefixes"]) == 30 and "Contents" not in other, other
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=BUCKET, Prefix="tree/", Delimiter="file", PaginationConfig={"PageSize": 7}
+    )
+    told = [item["Prefix"] for _, page in zip(range(9), pages) for item in page.get("CommonPrefixes", [])]
+    assert told == [f"tree/folder-{n:02}/file" for n in range(30)], told
     later = s3.list_objects_v2(Bucket=BUCKET, Prefix="tree/", StartAfter="tree/folder-29/file-097")
     assert [item["Key"] for item in later["Contents"]] == expected[-2:], later
     later = s3.list_objects_v2(Bucket=BUCKET, Prefix="tree/", Delimiter="/", StartAfter="tree/folder-28/file-050")
