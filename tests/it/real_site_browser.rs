@@ -196,7 +196,7 @@ async fn scripts_are_not_needed_to_look(stage: &mut Stage) {
 async fn the_site_is_closed_and_opened(stage: &mut Stage) {
     // Public: everybody sees the page as it is, with the Site's own headers.
     stage.browser.person("stranger", true).await;
-    let seen = stage.shows("stranger", "plan.html", 200, "The plan works").await;
+    let seen = stage.shows("stranger", "plan.html", 200, "works").await;
     assert_eq!((&seen["title"], &seen["headers"]["x-team"]), (&json!("Plan"), &json!("docs")), "{seen}");
     assert_eq!(seen["headers"]["content-security-policy"], "img-src 'self' data:", "{seen}");
     stage.no_trouble("stranger", "a public page").await;
@@ -208,7 +208,7 @@ async fn the_site_is_closed_and_opened(stage: &mut Stage) {
     assert_eq!((&told["status"], &told["told"]["type"]), (&json!(200), &json!("private")), "{told}");
     stage.shows("stranger", "plan.html", 200, "Log in").await;
     stage.browser.at("stranger", &format!("https://{OPENID_HOST}/")).await;
-    stage.shows("alice", "plan.html", 200, "The plan works").await;
+    stage.shows("alice", "plan.html", 200, "works").await;
 
     // Bob is told that it is not for him, until it is shared with his group.
     stage.browser.person("bob", true).await;
@@ -219,7 +219,7 @@ async fn the_site_is_closed_and_opened(stage: &mut Stage) {
     stage.log_in_at_hub("alice", "plan.html").await;
     let told = stage.hub("alice", "PATCH", "", &json!({"share": {"view_groups": ["weather"]}})).await;
     assert_eq!(told["status"], 200, "{told}");
-    stage.shows("bob", "plan.html", 200, "The plan works").await;
+    stage.shows("bob", "plan.html", 200, "works").await;
 
     // Archived: its address says so to everybody. Back again, everything is there.
     let told = stage.hub("alice", "POST", "toggle/", &json!({"enabled": false})).await;
@@ -229,7 +229,7 @@ async fn the_site_is_closed_and_opened(stage: &mut Stage) {
     stage.browser.shot("bob", "archived").await;
     // No page of the Site is left to call from, and the Hub's own lets no script reach out.
     stage.world.edit_site("page", json!({"spec": {"configuration": {"enabled": true}}})).await;
-    stage.shows("bob", "plan.html", 200, "The plan works").await;
+    stage.shows("bob", "plan.html", 200, "works").await;
     stage.shows("bob", "notes/done.txt", 200, "second, and more").await;
 }
 
