@@ -23,6 +23,7 @@ pub mod config;
 pub mod content;
 pub mod init;
 pub mod mirror;
+mod rest;
 pub mod role;
 pub mod s3;
 pub mod serve;

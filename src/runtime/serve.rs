@@ -21,6 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
 
+use super::rest;
+
 /// Connections at a time. nginx keeps 32 and opens more under load.
 const MAX_CONNECTIONS: usize = 1024;
 /// Longest wait for a request's head. Longer than nginx keeps an idle connection, so that it is nginx that closes.
@@ -58,12 +60,17 @@ where
         let Some((stream, slot)) = accepted else { continue };
         let handler = handler.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            let answer = AssertUnwindSafe(handler(request.map(Body::new))).catch_unwind();
+            let (request, rest) = rest::kept(request.map(Body::new));
+            let answer = AssertUnwindSafe(handler(request)).catch_unwind();
             async move {
-                Ok::<_, Infallible>(answer.await.unwrap_or_else(|_| {
+                let answer = answer.await.unwrap_or_else(|_| {
                     error!("a request failed in an unforeseen way");
                     broken()
-                }))
+                });
+                if answer.status().is_client_error() || answer.status().is_server_error() {
+                    rest.read().await;
+                }
+                Ok::<_, Infallible>(answer)
             }
         });
         let connection = graceful.watch(server.serve_connection(TokioIo::new(stream), service));

@@ -319,6 +319,8 @@ async fn archived(world: &World, program: &Program, master: &str) {
     assert_eq!(kept["token"], Value::Null);
     assert!(kept["message"].as_str().unwrap().contains("archived"), "{kept}");
     assert_eq!(program.done(Method::GET, "master-token/", Value::Null).await["token"], master);
+    // Until it has ended the old pod would answer too.
+    eventually("the pod is gone", PATIENCE, || async { world.get("Pod", "page-0").await.is_none() }).await;
     world.edit_site("page", json!({"spec": {"configuration": {"enabled": true}}})).await;
     program.reached().await;
 }

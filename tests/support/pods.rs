@@ -77,7 +77,7 @@ impl Pods {
         let mut world = World::on_node(lab, "pods").await;
         world.settings["hub"] = json!({"platform_administrators": {"groups": ["sites-admins"]}});
         let operator = world.start_operator().await;
-        let applications = json!([{"name": "site-admin"}, {"name": "site-webdav"}]);
+        let applications = json!([{"name": "site-admin"}, {"name": "site-webdav"}, {"name": "site-s3"}]);
         let share = json!({"administrator_users": ["alice@example.test"], "view_groups": ["weather"]});
         world.pod_site("plans", "private", json!({"applications": applications, "share": share})).await;
         // Data for other people's pages, and room for the biggest files.

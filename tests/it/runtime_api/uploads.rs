@@ -1,5 +1,9 @@
 //! Uploads, as the publishing workflows send them.
 
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use super::curl::form;
 use crate::support::{MASTER, RunningSite, SiteClient};
 
@@ -50,7 +54,11 @@ pub async fn every_outcome_is_json(site: &SiteClient) {
         (site.api("GET", "files/none").token(MASTER), 404),
         (site.api("GET", "files/file").token(MASTER).header("Range: bytes=7-"), 416),
         (site.api("GET", "tokens/none").token(MASTER), 404),
-        (site.api("GET", "tokens").token(MASTER).header("Authorization: Bearer x"), 400),
+        // Two of them: the edge leaves one, which is wrong.
+        (
+            site.api("GET", "tokens").token("x").header(&format!("Authorization: Bearer {MASTER}")),
+            if site.behind_edge() { 401 } else { 400 },
+        ),
     ] {
         let answer = call.send().await;
         assert_eq!(answer.status, status, "{}", answer.text());
@@ -61,6 +69,23 @@ pub async fn every_outcome_is_json(site: &SiteClient) {
         assert_eq!(answer.header("location"), "", "nobody is redirected");
     }
     assert_eq!(site.names("files/").await, ["file", "folder"], "nothing came of them");
+}
+
+#[tokio::test]
+async fn a_refusal_waits_for_a_small_body() {
+    let site = RunningSite::private().await;
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", site.port)).await.unwrap();
+    let head = "PUT /team/plans/s/api/v2/files/x HTTP/1.1\r\nHost: sites.example.org\r\nContent-Length: 4\r\n\r\n";
+    // Whoever is answered before the body has come is cut off: the next request finds no connection.
+    for _ in 0..3 {
+        stream.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stream.write_all(b"body").await.unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..length]);
+        assert!(answer.starts_with("HTTP/1.1 401 ") && !answer.contains("connection: close"), "{answer}");
+    }
 }
 
 #[tokio::test]
