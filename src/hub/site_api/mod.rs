@@ -80,8 +80,14 @@ impl SiteApi {
     }
 
     async fn once(&self, site: &Site, question: Question<'_>) -> Result<Value, Refusal> {
-        let unanswered =
-            |error: PodError| Refusal { status: None, message: format!("the site's API does not answer: {error}") };
+        let unanswered = |error: PodError| match error {
+            // It did answer, and another try gives the same.
+            PodError::TooLarge(_) => Refusal {
+                status: Some(StatusCode::BAD_GATEWAY),
+                message: "the site's API: its answer is too long".to_owned(),
+            },
+            error => Refusal { status: None, message: format!("the site's API does not answer: {error}") },
+        };
         let token = question.token.unwrap_or_default();
         let (status, bytes) = self.pods.ask(site, question, self.bounds).await.map_err(unanswered)?;
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
