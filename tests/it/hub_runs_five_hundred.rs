@@ -48,7 +48,7 @@ async fn hub_runs_five_hundred_sites_three_fail_and_the_hub_dies() {
     world.settings["operator"]["retries"] = json!(2);
     world.settings["operator"]["max_backoff"] = json!("2s");
     // Of 32 permits a run holds two: it is the run that is judged, not its pace.
-    world.settings["operator"]["workers"] = json!(32);
+    world.settings["operator"]["worker_limit"] = json!(32);
     let operator = world.start_operator().await;
     let ids = world.crowd(&operator, usize::try_from(SITES).unwrap() - 1).await;
     // The 500th has a path that another Site has, and never will have pods.

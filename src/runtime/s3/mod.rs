@@ -1,8 +1,8 @@
 //! `sites runtime s3`: the content as one bucket, `content`, for S3 clients, on loopback.
 //!
 //! Protocol and signatures are s3s's, in two steps: clients sign the public path, below which the bucket is not the
-//! first name. So the first step only checks the signature of the request as it came ([`gate`]); what it lets through
-//! is put to the second without the prefix and the signature ([`store`]), with who asks. What may be asked is decided
+//! first name. So the first step only checks the signature of the request as it came (`gate`); what it lets through
+//! is put to the second without the prefix and the signature (`store`), with who asks. What may be asked is decided
 //! in [`super::access`], files are [`super::content`]'s. No cookie and no other credential counts here.
 
 mod chunks;
