@@ -4,7 +4,9 @@
 export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
 
 # Tests that load the whole machine: alone and one after the other, so that they do not starve the rest.
-HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundred real_client real_node real_site
+HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundred
+# Tests whose pods really run: they mostly wait, on one node for all.
+NODE := real_client real_node real_site
 
 LOADTEST := cargo build --release --locked --package sites --package sites-loadtest && $(CARGO_TARGET_DIR)/release/sites-loadtest
 
@@ -18,7 +20,8 @@ down: ## End what `up` started
 
 test: lint ## Lint, then every test on a real control plane
 	cargo xtask setup && cargo xtask cluster build
-	cargo test --workspace --locked -- --test-threads 6 $(foreach test,$(HEAVY),--skip $(test))
+	cargo test --workspace --locked -- --test-threads 6 $(foreach test,$(HEAVY) $(NODE),--skip $(test))
+	cargo test --workspace --locked --test it -- --test-threads 3 $(NODE)
 	cargo test --workspace --locked --test it -- --test-threads 1 $(HEAVY)
 
 soak: ## The fault matrix for SOAK_MINUTES (30) with a seed of its own; SITES_MATRIX_SEED repeats one
