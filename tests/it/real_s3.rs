@@ -4,7 +4,6 @@
 use serde_json::json;
 use xtask::cluster::node::SITES_HOST;
 
-use crate::support::api::condition;
 use crate::support::s3::{Key, boto, rclone, text};
 use crate::support::{Lab, World, eventually};
 
@@ -20,12 +19,7 @@ async fn real_site_s3_over_the_edge() {
         "space": world.namespace, "applications": [{"name": "site-s3"}], "tokens": {"master": TOKEN},
     });
     world.site("data", json!({"type": "private", "configuration": configuration})).await;
-    eventually("the pod is ready", PATIENCE, || async {
-        let pod = world.get("Pod", "data-0").await.ok_or("there is no pod")?;
-        let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-        if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-    })
-    .await;
+    world.pod_is_ready("data-0").await;
     let (edge, path) = (lab.edge(), format!("/{}/data/s/s3", world.namespace));
     eventually("the bucket answers", PATIENCE, || async {
         let answer = edge.get(SITES_HOST, &format!("{path}/content")).await?;

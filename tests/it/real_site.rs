@@ -5,7 +5,6 @@ use hyper::body::Bytes;
 use serde_json::json;
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST, contour::Contour};
 
-use crate::support::api::condition;
 use crate::support::{Edge, Lab, World, eventually};
 
 /// A first pod waits for its volume, and other tests may keep the machine busy.
@@ -15,12 +14,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 async fn ready_site(world: &World, id: &str, kind: &str) -> String {
     let spec = json!({"type": kind, "configuration": {"space": world.namespace, "applications": []}});
     world.site(id, spec).await;
-    eventually("the pod is ready", PATIENCE, || async {
-        let pod = world.get("Pod", &format!("{id}-0")).await.ok_or("there is no pod")?;
-        let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-        if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-    })
-    .await;
+    world.pod_is_ready(id).await;
     world.wait_phase(id, "Running").await;
     format!("/{}/{id}/", world.namespace)
 }

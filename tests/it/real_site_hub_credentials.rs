@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST, image};
 use xtask::process::Process;
 
-use crate::support::api::{condition, name_of};
+use crate::support::api::name_of;
 use crate::support::visitor::Visitor;
 use crate::support::{Edge, Lab, World, eventually};
 
@@ -120,21 +120,12 @@ async fn logs(world: &World, selector: &str) -> String {
     all
 }
 
-async fn ready(world: &World, id: &str) {
-    eventually("the pod is ready", PATIENCE, || async {
-        let pod = world.get("Pod", &format!("{id}-0")).await.ok_or("there is no pod")?;
-        let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-        if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-    })
-    .await;
-}
-
 /// A site whose pod is ready and whose route is served, and a program that administers it.
 async fn opened(lab: &Lab, world: &World) -> Program {
     let tokens = json!({"master": MASTER});
     let configuration = json!({"space": world.namespace, "applications": [], "tokens": tokens});
     world.site("page", json!({"type": "private", "owner": CLIENT, "configuration": configuration})).await;
-    ready(world, "page").await;
+    world.pod_is_ready("page").await;
     let program = Program::known(lab.edge(), &format!("/{}/page/", world.namespace)).await;
     for file in ["plan.html", "open/index.html", "closed/index.html"] {
         eventually(&format!("{file} is written"), PATIENCE, || async {
@@ -330,7 +321,7 @@ async fn scale(world: &World, replicas: u8) {
     let patch = json!({"spec": {"replicas": replicas}});
     world.api.merge("StatefulSet", &world.namespace, "page", "", &patch).await.unwrap();
     if replicas > 0 {
-        return ready(world, "page").await;
+        return world.pod_is_ready("page").await;
     }
     eventually("the pod is gone", PATIENCE, || async { world.get("Pod", "page-0").await.is_none() }).await;
 }

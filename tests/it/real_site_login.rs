@@ -7,7 +7,6 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
-use crate::support::api::condition;
 use crate::support::visitor::Visitor;
 use crate::support::{Lab, World, eventually};
 
@@ -33,12 +32,7 @@ async fn real_site_private_pages_are_for_those_they_are_shared_with() {
     let configuration =
         json!({"space": world.namespace, "applications": [], "share": share, "tokens": {"master": TOKEN}});
     world.site("page", json!({"type": "private", "configuration": configuration})).await;
-    eventually("the pod is ready", PATIENCE, || async {
-        let pod = world.get("Pod", "page-0").await.ok_or("there is no pod")?;
-        let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-        if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-    })
-    .await;
+    world.pod_is_ready("page").await;
     let (edge, path) = (lab.edge(), format!("/{}/page/", world.namespace));
     let address = format!("https://{SITES_HOST}{path}");
 

@@ -7,7 +7,6 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 use xtask::cluster::node::SITES_HOST;
 
-use crate::support::api::condition;
 use crate::support::schema::Schema;
 use crate::support::{Edge, Lab, World, eventually};
 
@@ -142,12 +141,7 @@ async fn real_site_schema_holds_for_every_operation_over_the_edge() {
     let _operator = world.start_operator().await;
     let configuration = json!({"space": world.namespace, "applications": [], "tokens": {"master": TOKEN}});
     world.site("page", json!({"type": "private", "configuration": configuration})).await;
-    eventually("the pod is ready", PATIENCE, || async {
-        let pod = world.get("Pod", "page-0").await.ok_or("there is no pod")?;
-        let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-        if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-    })
-    .await;
+    world.pod_is_ready("page").await;
     let edge = lab.edge();
     let api = Api { edge: edge.clone(), base: format!("/{}/page/s/api/v2", world.namespace) };
     eventually("the API answers", PATIENCE, || api.call(Method::GET, "whoami", "")).await;

@@ -12,7 +12,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST, image};
 
-use super::api::condition;
 use super::lab::Lab;
 use super::operator::Operator;
 use super::site::MASTER;
@@ -157,12 +156,7 @@ impl World {
 
     /// Waits until the API of a Site's pod answers over the edge.
     pub async fn reached(&self, lab: &'static Lab, id: &str) -> SiteClient {
-        eventually(&format!("the pod of {id} is ready"), PATIENCE, || async {
-            let pod = self.get("Pod", &format!("{id}-0")).await.ok_or("there is no pod")?;
-            let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-            if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-        })
-        .await;
+        self.pod_is_ready(id).await;
         let site = SiteClient::of_pod(lab, &format!("/team/{id}"), self.content_of(lab, id).await);
         eventually(&format!("{id} answers over the edge"), PATIENCE, || async {
             let answer = site.api("GET", "files/").token(MASTER).try_send().await.ok_or("no answer")?;

@@ -81,7 +81,7 @@ impl SiteApi {
 
     async fn once(&self, site: &Site, question: Question<'_>) -> Result<Value, Refusal> {
         let unanswered = |error: PodError| match error {
-            // It did answer, and another try gives the same.
+            // It did answer, so it is not said to be down.
             PodError::TooLarge(_) => Refusal {
                 status: Some(StatusCode::BAD_GATEWAY),
                 message: "the site's API: its answer is too long".to_owned(),
