@@ -3,6 +3,13 @@
 # Outside the checkout, so that every clone reuses what is built.
 export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
 
+# Cargo compares times only: it would take what another clone built here last for the build of this one.
+$(shell mkdir -p $(CARGO_TARGET_DIR) && cd $(CARGO_TARGET_DIR) && [ "$$(cat checkout 2>/dev/null)" = "$(CURDIR)" ] || \
+	{ find $(CURDIR) -name '*.rs' -not -path '*/target/*' -exec touch {} +; echo "$(CURDIR)" > checkout; })
+
+# A failed test's message and place say enough, and are the last lines of a log.
+export RUST_BACKTRACE := 0
+
 # Tests that load the whole machine: alone and one after the other, so that they do not starve the rest.
 HEAVY := fault_matrix b25_a_cold hub_runs_five_hundred life_05_life_08_two_hundred
 # Tests whose pods really run: they mostly wait, on one node for all.

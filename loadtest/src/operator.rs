@@ -1,14 +1,14 @@
 //! One running `sites operator`: started, made to wait, paused, measured, stopped.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use xtask::process::{Process, Signal, signal, tied};
+use xtask::process::{Process, Signal, free_port, signal, tied};
 
 use crate::ground::{Ground, NAMESPACE, merge, pin};
 use crate::machine::{Memory, processor_millis};
@@ -140,10 +140,4 @@ pub fn program() -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("sites");
     ensure!(path.is_file(), "{} is missing: build the package `sites` with the same profile", path.display());
     Ok(path)
-}
-
-/// A port that nobody listens on.
-pub fn free_port() -> Result<u16> {
-    let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
-    Ok(held.local_addr()?.port())
 }

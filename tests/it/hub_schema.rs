@@ -2,11 +2,10 @@
 //! as a user, of a Hub with everything around it: control plane, operator, Redis, provider, mail server, and a Site
 //! whose own API answers.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use serde_json::json;
-use xtask::process::{Process, tied};
+use xtask::process::{Process, free_port, tied};
 
 use crate::support::runs::{Administrator, UPGRADE};
 use crate::support::schema::{Schema, Seen};
@@ -80,7 +79,7 @@ async fn make_sites(world: &World, mark: &str) {
 
 /// A mail server that forgets what it takes.
 async fn mail_server(dir: &std::path::Path) -> (Process, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port().unwrap();
     let python = tokio::task::spawn_blocking(xtask::clients::python).await.unwrap().unwrap();
     let mut command = tied("python3");
     command

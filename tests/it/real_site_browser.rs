@@ -4,7 +4,6 @@
 use serde_json::{Value, json};
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
-use crate::support::api::condition;
 use crate::support::browser::Browser;
 use crate::support::{Lab, World, eventually};
 
@@ -238,12 +237,7 @@ async fn real_site_browser_owner_and_visitors() {
     let Some(lab) = Lab::node("real_site_browser").await else { return };
     let mut stage = Stage::set(lab).await;
     let _operator = stage.world.start_operator().await;
-    eventually("the pod is ready", PATIENCE, || async {
-        let pod = stage.world.get("Pod", "page-0").await.ok_or("there is no pod")?;
-        let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-        if ready { Ok(()) } else { Err(pod["status"].to_string()) }
-    })
-    .await;
+    stage.world.pod_is_ready("page").await;
     stage.browser.person("alice", true).await;
     files_are_managed(&mut stage).await;
     no_name_runs(&mut stage).await;

@@ -1,12 +1,12 @@
 //! litmus against ours and against Apache's `mod_dav` in the same run: what Apache passes, ours passes.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use tokio::process::Command;
-use xtask::process::{Process, last_lines};
+use xtask::process::{Process, free_port, last_lines};
 
 use crate::support::hub::ask;
 use crate::support::{MASTER, RunningSite, SOON, SiteClient, eventually};
@@ -43,13 +43,13 @@ async fn passed(mut litmus: Command, url: &str) -> [BTreeSet<String>; 2] {
 
 /// An Apache of this machine with a folder to write to; nobody's process where that can be.
 async fn apache(folder: &Path) -> (Process, String) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().unwrap()));
     let here = folder.display();
     let modules: String = ["mpm_event", "authz_core", "dav", "dav_fs"]
         .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
         .concat();
     let configuration = format!(
-        "ServerName localhost\nServerRoot {here}\nListen {port}\nPidFile {here}/pid\nErrorLog {here}/log\n\
+        "ServerName localhost\nServerRoot {here}\nListen {address}\nPidFile {here}/pid\nErrorLog {here}/log\n\
          Mutex pthread\n{modules}DavLockDB {here}/locks\nDocumentRoot {here}/dav\n\
          <Directory {here}/dav>\nDav On\n</Directory>\n"
     );
@@ -66,11 +66,11 @@ async fn apache(folder: &Path) -> (Process, String) {
     let output = folder.join("output");
     let process = Process::start("apache", command, &output).expect("apache2: apt-get install apache2-bin");
     eventually("Apache answers", SOON, || async {
-        let told = ask(port, "OPTIONS", "/", &[], "").await;
+        let told = ask(address, "OPTIONS", "/", &[], "").await;
         told.map_err(|reason| format!("{reason}: {}{}", last_lines(&output, 5), last_lines(&folder.join("log"), 5)))
     })
     .await;
-    (process, format!("http://{port}/"))
+    (process, format!("http://{address}/"))
 }
 
 /// Compares a site with Apache.

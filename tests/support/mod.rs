@@ -24,6 +24,7 @@
 //! | [`schema`] | a served OpenAPI document against its server |
 //! | [`identity`] | a stand-in for oauth2-proxy |
 //! | [`s3`] | clients of S3 |
+//! | [`traversal`] | paths that try to get out of a site's content |
 //! | [`site`] | one running `sites runtime api` with a volume of its own |
 //! | [`site_client`] | any site as its clients see it, a process or a pod |
 //! | [`pods`] | the sites on the real node that many tests use |
@@ -60,6 +61,7 @@ pub mod site;
 pub mod site_client;
 pub mod stillness;
 pub mod tenant;
+pub mod traversal;
 pub mod visitor;
 pub mod wait;
 pub mod world;

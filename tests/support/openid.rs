@@ -2,7 +2,6 @@
 //! with its key: what it would give, and what it never would.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -13,7 +12,7 @@ use openidconnect::PrivateSigningKey;
 use openidconnect::core::{CoreJwsSigningAlgorithm, CoreRsaPrivateSigningKey};
 use serde_json::{Value, json};
 use xtask::cluster::openid::{Provider, demo_config, provider};
-use xtask::process::{Process, tied};
+use xtask::process::{Process, free_port, tied};
 
 use super::api::merge_into;
 use super::hub::{Told, ask};
@@ -45,7 +44,7 @@ impl OpenId {
 
     /// A provider of a test's own.
     pub async fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port().unwrap();
         let key = Mutex::new(Key::new("first").await);
         let openid =
             Self { port, dir: tempfile::tempdir().unwrap(), process: Mutex::default(), key, tokens: Mutex::default() };

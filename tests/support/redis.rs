@@ -1,11 +1,10 @@
 //! A Redis server of a test's own: Debian's `redis-server`, nothing on disk, gone with the test process.
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use xtask::process::{Process, tied};
+use xtask::process::{Process, free_port, tied};
 
 use super::wait::{SOON, eventually};
 
@@ -20,7 +19,7 @@ pub struct Redis {
 impl Redis {
     /// Starts one on a free port.
     pub async fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port().unwrap();
         let mut redis = Self { port, process: None, dir: tempfile::tempdir().unwrap() };
         redis.resume().await;
         redis

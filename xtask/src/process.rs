@@ -5,8 +5,10 @@
 
 use std::fs::File;
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,6 +34,22 @@ pub fn tied(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null());
     command
+}
+
+/// A port of 127.0.0.1 for a server that cannot choose one itself.
+///
+/// Below the range from which the kernel serves outgoing connections and port 0 (32768 and above): out of that range
+/// anybody's connection may take the port before the server listens. This process gets a port only once, and another
+/// process begins elsewhere.
+pub fn free_port() -> io::Result<u16> {
+    const FIRST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    static ASKED: AtomicU16 = AtomicU16::new(0);
+    let start = u16::try_from(std::process::id() % u32::from(COUNT) * 7_919 % u32::from(COUNT)).unwrap_or_default();
+    (0..COUNT)
+        .map(|_| FIRST + (start + ASKED.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .ok_or_else(|| io::Error::other("no port of 127.0.0.1 from 10000 to 29999 is free"))
 }
 
 /// Starts a command on the thread that lives as long as this process.

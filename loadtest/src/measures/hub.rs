@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use xtask::process::{Process, tied};
+use xtask::process::{Process, free_port, tied};
 
 use super::pods::quantiles;
 use super::{Meter, PATIENCE, Session, number};
 use crate::fixed;
 use crate::ground::{Ground, NAMESPACE, Parts, merge};
-use crate::operator::{free_port, program};
+use crate::operator::program;
 use crate::population::{PREPARING, SITES, name, send_all, site};
 use crate::rows::{Run, Weather, rounded};
 use crate::server::{Prepared, Server};

@@ -81,9 +81,9 @@ impl SiteApi {
 
     async fn once(&self, site: &Site, question: Question<'_>) -> Result<Value, Refusal> {
         let unanswered = |error: PodError| match error {
-            // It did answer, so it is not said to be down.
+            // It did answer, so it is not said to be down, and is not asked for as much again.
             PodError::TooLarge(_) => Refusal {
-                status: Some(StatusCode::BAD_GATEWAY),
+                status: Some(StatusCode::PAYLOAD_TOO_LARGE),
                 message: "the site's API: its answer is too long".to_owned(),
             },
             error => Refusal { status: None, message: format!("the site's API does not answer: {error}") },

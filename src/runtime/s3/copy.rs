@@ -81,12 +81,7 @@ pub(super) async fn copy(content: &Arc<Content>, request: S3Request<CopyObjectIn
         return Err(not_offered("tagging or encryption by the server"));
     }
     let (from, to) = (source(&input.copy_source)?, named(&input.key)?);
-    let conditions = Conditions {
-        matches: input.copy_source_if_match,
-        none_match: input.copy_source_if_none_match,
-        modified_since: input.copy_source_if_modified_since,
-        unmodified_since: input.copy_source_if_unmodified_since,
-    };
+    let conditions = conditions!(source of input);
     let found = open(content, &from, &conditions).await?;
     let directive = input.metadata_directive.as_ref().map_or(MetadataDirective::COPY, MetadataDirective::as_str);
     let metadata = match directive {

@@ -5,6 +5,9 @@
 //! is put to the second without the prefix and the signature (`store`), with who asks. What may be asked is decided
 //! in [`super::access`], files are [`super::content`]'s. No cookie and no other credential counts here.
 
+#[macro_use]
+mod fields;
+
 mod chunks;
 mod conditions;
 mod copy;

@@ -73,14 +73,7 @@ pub(super) async fn part(content: &Arc<Content>, request: S3Request<UploadPartIn
     let S3Request { input, headers, extensions, .. } = request;
     bucket(&input.bucket)?;
     let (number, id) = (number(input.part_number)?, input.upload_id);
-    let checksum = Checksum {
-        checksum_crc32: input.checksum_crc32,
-        checksum_crc32c: input.checksum_crc32c,
-        checksum_crc64nvme: input.checksum_crc64nvme,
-        checksum_sha1: input.checksum_sha1,
-        checksum_sha256: input.checksum_sha256,
-        ..Checksum::default()
-    };
+    let checksum = checksums!(Checksum, input);
     let said = Said::of(input.content_length, input.content_md5, checksum, &headers, &extensions)?;
     let (begun, to, key, length) = (content.clone(), id.clone(), input.key, said.length());
     let upload = blocking(unknown, move || {
@@ -89,26 +82,13 @@ pub(super) async fn part(content: &Arc<Content>, request: S3Request<UploadPartIn
     });
     let Received { upload, md5, checksum } = receive(upload.await?, input.body, said).await?;
     let part = blocking(unknown, move || upload.finish_part(&id, number, &md5)).await?;
-    Ok(UploadPartOutput {
-        e_tag: Some(strong(part.md5)),
-        checksum_crc32: checksum.checksum_crc32,
-        checksum_crc32c: checksum.checksum_crc32c,
-        checksum_crc64nvme: checksum.checksum_crc64nvme,
-        checksum_sha1: checksum.checksum_sha1,
-        checksum_sha256: checksum.checksum_sha256,
-        ..UploadPartOutput::default()
-    })
+    Ok(checksums!(UploadPartOutput, checksum, e_tag: Some(strong(part.md5))))
 }
 
 pub(super) async fn part_copy(content: &Arc<Content>, input: UploadPartCopyInput) -> S3Result<UploadPartCopyOutput> {
     bucket(&input.bucket)?;
     let number = number(input.part_number)?;
-    let conditions = Conditions {
-        matches: input.copy_source_if_match,
-        none_match: input.copy_source_if_none_match,
-        modified_since: input.copy_source_if_modified_since,
-        unmodified_since: input.copy_source_if_unmodified_since,
-    };
+    let conditions = conditions!(source of input);
     let found = open(content, &source(&input.copy_source)?, &conditions).await?;
     let opened = found.opened.ok_or_else(|| error(S3ErrorCode::InvalidRequest, "a folder has no bytes"))?;
     let range = range(input.copy_source_range.as_deref(), opened.size)?;

@@ -223,14 +223,7 @@ pub(super) async fn put(content: &Arc<Content>, request: S3Request<PutObjectInpu
     let S3Request { input, headers, extensions, .. } = request;
     bucket(&input.bucket)?;
     refuse_what_is_not_kept(&input)?;
-    let checksum = Checksum {
-        checksum_crc32: input.checksum_crc32,
-        checksum_crc32c: input.checksum_crc32c,
-        checksum_crc64nvme: input.checksum_crc64nvme,
-        checksum_sha1: input.checksum_sha1,
-        checksum_sha256: input.checksum_sha256,
-        ..Checksum::default()
-    };
+    let checksum = checksums!(Checksum, input);
     let said = Said::of(input.content_length, input.content_md5, checksum, &headers, &extensions)?;
     let metadata = metadata(input.metadata)?;
     let path = match named(&input.key)? {
@@ -253,15 +246,7 @@ pub(super) async fn put(content: &Arc<Content>, request: S3Request<PutObjectInpu
     let written = blocking(writing, move || upload.finish(&options)).await?;
     changed(&extensions, "written", &path, written.size);
     let etag = if written.noted { md5 } else { plain_etag(&written.etag) };
-    Ok(PutObjectOutput {
-        e_tag: Some(strong(etag)),
-        checksum_crc32: checksum.checksum_crc32,
-        checksum_crc32c: checksum.checksum_crc32c,
-        checksum_crc64nvme: checksum.checksum_crc64nvme,
-        checksum_sha1: checksum.checksum_sha1,
-        checksum_sha256: checksum.checksum_sha256,
-        ..PutObjectOutput::default()
-    })
+    Ok(checksums!(PutObjectOutput, checksum, e_tag: Some(strong(etag))))
 }
 
 /// Says in the log who changed what.

@@ -83,12 +83,7 @@ impl S3 for Store {
 
     async fn head_object(&self, request: S3Request<HeadObjectInput>) -> Answer<HeadObjectOutput> {
         let input = request.input;
-        let conditions = Conditions {
-            matches: input.if_match,
-            none_match: input.if_none_match,
-            modified_since: input.if_modified_since,
-            unmodified_since: input.if_unmodified_since,
-        };
+        let conditions = conditions!(input);
         let which = Which { bucket: &input.bucket, key: &input.key, version: input.version_id.as_deref() };
         let found = self.found(&which, input.part_number, &conditions).await?;
         Ok(S3Response::new(objects::head(found, input.range.as_ref())?))
@@ -106,12 +101,7 @@ impl S3 for Store {
         if anonymous && other {
             return Err(error(S3ErrorCode::InvalidRequest, "headers of the answer are chosen by signed requests only"));
         }
-        let conditions = Conditions {
-            matches: input.if_match,
-            none_match: input.if_none_match,
-            modified_since: input.if_modified_since,
-            unmodified_since: input.if_unmodified_since,
-        };
+        let conditions = conditions!(input);
         let which = Which { bucket: &input.bucket, key: &input.key, version: input.version_id.as_deref() };
         let found = self.found(&which, input.part_number, &conditions).await?;
         Ok(S3Response::new(objects::get(found, input.range.as_ref())?))

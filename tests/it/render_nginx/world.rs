@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
+use xtask::process::free_port;
 
 pub use crate::support::http::Answer;
 
@@ -51,7 +52,7 @@ impl World {
         for part in ["config", "data", "tmp"] {
             std::fs::create_dir(folder.path().join(part)).unwrap();
         }
-        let (front, probe) = (free_port().await, free_port().await);
+        let (front, probe) = (free_port().unwrap(), free_port().unwrap());
         let here = |part: &str| folder.path().join(part).display().to_string();
         let mut replaced = vec![
             ("/etc/site/".to_owned(), format!("{}/", here("config"))),
@@ -62,7 +63,7 @@ impl World {
             ("listen 8081;".to_owned(), format!("listen 127.0.0.1:{probe};")),
         ];
         for (stub, port) in STUBS {
-            let there = if down.contains(&stub) { free_port().await } else { serve(stub).await };
+            let there = if down.contains(&stub) { free_port().unwrap() } else { serve(stub).await };
             replaced.push((format!("127.0.0.1:{port} "), format!("127.0.0.1:{there} ")));
         }
         for (name, text) in desired.files.data.unwrap() {
@@ -154,10 +155,6 @@ impl World {
         }
         Answer::parse(&bytes)
     }
-}
-
-async fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
 /// Starts a stub; it answers with what it was asked.

@@ -4,59 +4,17 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-use crate::support::{MASTER, RunningSite};
+use crate::support::{MASTER, RunningSite, traversal};
 
 #[test]
 fn no_path_leads_out() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let site = runtime.block_on(RunningSite::private());
-    let volume = site.content("").parent().unwrap().to_owned();
-    std::fs::write(volume.join("beside.txt"), "outside of the content").unwrap();
-    runtime.block_on(site.must_put("in/side.txt", b"inside"));
-    runtime.block_on(site.token("read", None));
-    let piece = prop_oneof![
-        prop::sample::select(vec![
-            "..",
-            "%2e%2e",
-            ".%2e",
-            "%2E.",
-            "%252e%252e",
-            "..%00",
-            "..;",
-            "%c0%ae%c0%ae",
-            "..\\",
-            "%5c..",
-            "....//",
-            ".",
-            "beside.txt",
-            "in",
-            "side.txt",
-            "data",
-            ".sites",
-            "%2esites",
-            ".SITES",
-            "tokens.json",
-            "usage",
-            "etc",
-            "passwd",
-            "proc",
-            "self",
-            "%2e",
-            "%00",
-            "%0a",
-            "~",
-            "access.json",
-        ])
-        .prop_map(str::to_owned),
-        "[a-z%./]{0,6}",
-    ];
-    let slash = prop::sample::select(vec!["/", "%2f", "%2F", "//", "\\", "%5c", "/./", "%252f"]);
-    let paths = prop::collection::vec((piece, slash), 1..7)
-        .prop_map(|parts| parts.into_iter().map(|(piece, slash)| piece + slash).collect::<String>());
-    let before = snapshot(&volume);
+    runtime.block_on(traversal::bait(&site));
+    let before = traversal::outside(&site);
     let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
     runner
-        .run(&(paths.clone(), paths), |(path, target)| {
+        .run(&(traversal::paths(), traversal::paths()), |(path, target)| {
             let read = runtime.block_on(site.get(&format!("files/{path}")));
             prop_assert!(!read.text().contains("outside of the content"), "{path}");
             prop_assert!(!read.text().contains("root:") && !read.text().contains("\"hash\""), "{path}");
@@ -68,24 +26,11 @@ fn no_path_leads_out() {
                 let answer = runtime.block_on(call.send());
                 prop_assert!(answer.status < 500, "{path} {target}: {}", answer.text());
             }
-            prop_assert_eq!(&snapshot(&volume), &before, "{} {}", path, target);
+            prop_assert_eq!(&traversal::outside(&site), &before, "{} {}", path, target);
             Ok(())
         })
         .unwrap();
     assert_eq!(runtime.block_on(site.get("tokens")).json()["tokens"].as_array().unwrap().len(), 1);
-}
-
-/// Everything beside the content.
-fn snapshot(volume: &std::path::Path) -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<_> = std::fs::read_dir(volume)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .chain([volume.join("data/.sites/tokens.json")])
-        .filter(|path| path.is_file())
-        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
-        .collect();
-    files.sort();
-    files
 }
 
 /// Somebody renames folders and swaps them for links out while requests run.

@@ -4,68 +4,25 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::World;
-use crate::support::s3::Key;
+use crate::support::{s3::Key, traversal};
 
 #[test]
 fn no_key_leads_out() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(World::start());
-    let volume = world.site.content("").parent().unwrap().to_owned();
-    std::fs::write(volume.join("beside.txt"), "outside of the content").unwrap();
-    std::os::unix::fs::symlink("../beside.txt", world.site.content("out")).unwrap();
-    std::os::unix::fs::symlink("..", world.site.content("up")).unwrap();
-    std::os::unix::fs::symlink(".sites", world.site.content("state")).unwrap();
-    runtime.block_on(world.site.must_put("in/side.txt", b"inside"));
-    runtime.block_on(world.site.token("read", None));
-    let piece = prop_oneof![
-        prop::sample::select(vec![
-            "..",
-            "%2e%2e",
-            ".%2e",
-            "%252e%252e",
-            "..%00",
-            "..%5c",
-            "....",
-            ".",
-            "beside.txt",
-            "in",
-            "side.txt",
-            "data",
-            ".sites",
-            "%2esites",
-            ".SITES",
-            "tokens.json",
-            "usage",
-            "parts",
-            "etc",
-            "passwd",
-            "proc",
-            "self",
-            "%00",
-            "%0a",
-            "~",
-            "access.json",
-            "out",
-            "up",
-            "state",
-        ])
-        .prop_map(str::to_owned),
-        "[a-z%./]{0,6}",
-    ];
-    let slash = prop::sample::select(vec!["/", "%2f", "//", "%5c", "/./", "%252f"]);
-    let paths = prop::collection::vec((piece, slash), 1..7)
-        .prop_map(|parts| parts.into_iter().map(|(piece, slash)| piece + slash).collect::<String>())
+    runtime.block_on(traversal::bait(&world.site));
+    let paths = traversal::paths()
         // A request line has no broken escape that anybody could sign.
         .prop_filter("well-formed", |path| {
             percent_encoding::percent_decode_str(path).decode_utf8().is_ok()
                 && path.split('%').skip(1).all(|rest| rest.len() > 1 && u8::from_str_radix(&rest[..2], 16).is_ok())
         });
-    let before = snapshot(&volume);
+    let before = traversal::outside(&world.site);
     let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
     let send = |method: &str, path: &str, query: &[(&str, &str)], body: &[u8]| {
         runtime.block_on(Key::master().send(&world.site, &world.s3, method, path, query, body))
     };
-    let decided = runner.run(&(paths.clone(), any::<bool>()), |(path, trimmed)| {
+    let decided = runner.run(&(paths, any::<bool>()), |(path, trimmed)| {
         let path = if trimmed { path.trim_end_matches('/').to_owned() } else { path };
         let key = format!("/content/{path}");
         let read = send("GET", &key, &[], b"");
@@ -84,24 +41,11 @@ fn no_key_leads_out() {
             let offered = answer.status != 501 || path.trim_matches('/').is_empty();
             prop_assert!(answer.status < 502 && answer.status != 500 && offered, "{method} {path}: {}", answer.text());
         }
-        prop_assert_eq!(&snapshot(&volume), &before, "{}", path);
+        prop_assert_eq!(&traversal::outside(&world.site), &before, "{}", path);
         Ok(())
     });
     decided.unwrap();
     assert_eq!(runtime.block_on(world.site.get("tokens")).json()["tokens"].as_array().unwrap().len(), 1);
-}
-
-/// Everything beside the content, and the tokens.
-fn snapshot(volume: &std::path::Path) -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<_> = std::fs::read_dir(volume)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .chain([volume.join("data/.sites/tokens.json")])
-        .filter(|path| path.is_file())
-        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
-        .collect();
-    files.sort();
-    files
 }
 
 /// A name is told as it is, whatever it means in XML.

@@ -15,7 +15,7 @@ mod possible;
 mod sweeper;
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ pub use pki::kubeconfig;
 pub use possible::{PROGRAMS as NODE_PROGRAMS, obstacle as node_obstacle, on_path};
 
 use crate::paths;
-use crate::process::{Process, last_lines};
+use crate::process::{Process, free_port, last_lines};
 use ground::Ground;
 use node::Node;
 use objects::Kubectl;
@@ -276,7 +276,7 @@ fn start_kwok(options: &Options, binaries: &Binaries, kwok: &Path) -> Result<Clu
     fs::create_dir_all(dir.join("log"))?;
     let sweeper = Sweeper::start(&dir, &[])?;
 
-    let ports = free_ports()?;
+    let ports = Ports { api: free_port()?, etcd: free_port()?, etcd_peer: free_port()? };
     let server = format!("https://127.0.0.1:{}", ports.api);
     let servers = Servers { outside: server.clone(), inside: server.clone(), addresses: Vec::new() };
     let pki = Pki::create(&dir.join("pki"), &servers, &[("kwok", "kwok", "system:masters")])?;
@@ -323,14 +323,6 @@ fn temporary_dir() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("sites-cluster-{}-{count}", std::process::id()))
-}
-
-/// Chooses ports by holding all of them at once.
-fn free_ports() -> Result<Ports> {
-    let held: [TcpListener; 3] =
-        [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
-    let [api, etcd, etcd_peer] = held.each_ref().map(|listener| listener.local_addr().map(|address| address.port()));
-    Ok(Ports { api: api?, etcd: etcd?, etcd_peer: etcd_peer? })
 }
 
 /// The YAML files of a folder, in order of name.
