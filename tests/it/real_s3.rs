@@ -19,7 +19,7 @@ async fn real_site_s3_over_the_edge() {
         "space": world.namespace, "applications": [{"name": "site-s3"}], "tokens": {"master": TOKEN},
     });
     world.site("data", json!({"type": "private", "configuration": configuration})).await;
-    world.pod_is_ready("data-0").await;
+    world.pod_is_ready("data").await;
     let (edge, path) = (lab.edge(), format!("/{}/data/s/s3", world.namespace));
     eventually("the bucket answers", PATIENCE, || async {
         let answer = edge.get(SITES_HOST, &format!("{path}/content")).await?;

@@ -2,6 +2,7 @@
 //! manager with scripts and without, and the Hub's switches for who may see a Site.
 
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
 use crate::support::browser::Browser;
@@ -21,13 +22,14 @@ struct Stage {
     browser: Browser,
     /// Address of the Site, with a slash at its end.
     site: String,
+    _hub: MutexGuard<'static, ()>,
 }
 
 impl Stage {
     async fn set(lab: &'static Lab) -> Self {
         let mut world = World::on_node(lab, "browser").await;
         world.settings["hub"] = json!({"platform_administrators": {"groups": ["sites-admins"]}});
-        world.start_hub().await;
+        let hub = world.start_hub().await;
         let configuration = json!({
             "space": world.namespace, "applications": [{"name": "site-admin"}],
             "headers": {"X-Team": "docs", "Content-Security-Policy": "img-src 'self' data:"},
@@ -35,7 +37,7 @@ impl Stage {
         world.site("page", json!({"owner": "alice", "type": "public", "configuration": configuration})).await;
         let site = format!("https://{SITES_HOST}/{}/page/", world.namespace);
         let browser = Browser::start(&lab.edge()).await;
-        Self { world, browser, site }
+        Self { world, browser, site, _hub: hub }
     }
 
     /// Opens a page until it is as wanted: routes and pods follow an edit after a while.

@@ -151,7 +151,7 @@ async fn real_site_hub_credentials() {
     world.settings["redis"] = json!({"url": format!("redis://{REDIS}:6379")});
     world.settings["hub"] = json!({"site_api_timeout": "2s"});
     let operator = world.start_operator().await;
-    world.start_hub().await;
+    let _hub = world.start_hub().await;
     let (monitor, redis) = redis_log(lab, &world);
     let program = opened(lab, &world).await;
 

@@ -27,7 +27,7 @@ async fn real_site_private_pages_are_for_those_they_are_shared_with() {
     let Some(lab) = Lab::node("real_site_private_pages").await else { return };
     let world = World::on_node(lab, "login").await;
     let _operator = world.start_operator().await;
-    world.start_hub().await;
+    let _hub = world.start_hub().await;
     let share = json!({"view_users": ["alice@example.test"]});
     let configuration =
         json!({"space": world.namespace, "applications": [], "share": share, "tokens": {"master": TOKEN}});

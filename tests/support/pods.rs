@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-use xtask::cluster::node::{OPENID_HOST, SITES_HOST, image};
+use xtask::cluster::node::image;
 
 use super::lab::Lab;
 use super::operator::Operator;
@@ -35,20 +35,6 @@ pub struct Pods {
     public: Mutex<SiteClient>,
     custom: Mutex<SiteClient>,
     reports: Mutex<SiteClient>,
-    hub: Mutex<()>,
-}
-
-/// The Hub behind the edge, until it leaves.
-pub struct Hub {
-    world: &'static World,
-    _turn: MutexGuard<'static, ()>,
-}
-
-impl Hub {
-    /// Leaves its paths to other tests' Hubs.
-    pub async fn leave(self) {
-        self.world.api.delete("HTTPRoute", &self.world.namespace, "sites-hub").await;
-    }
 }
 
 /// A site that is one test's until it is dropped.
@@ -98,7 +84,6 @@ impl Pods {
             public: world.reached(lab, "pages").await.into(),
             custom: world.reached(lab, "board").await.into(),
             reports: world.reached(lab, "reports").await.into(),
-            hub: Mutex::default(),
             operator,
             world,
         }
@@ -122,20 +107,6 @@ impl Pods {
     /// A Site that the group `docs` administers: public, until a test changes it.
     pub async fn reports(&'static self) -> Lent {
         Self::emptied(&self.reports).await
-    }
-
-    /// The Hub, with this world's settings.
-    pub async fn hub(&'static self) -> Hub {
-        let turn = self.hub.lock().await;
-        self.world.start_hub().await;
-        for (host, path) in [(SITES_HOST, "/hub/healthz"), (OPENID_HOST, "/healthz")] {
-            eventually(&format!("{host}{path} answers"), PATIENCE, || async {
-                let answer = self.lab.edge().get(host, path).await?;
-                if answer.status() == 200 { Ok(()) } else { Err(answer.status().to_string()) }
-            })
-            .await;
-        }
-        Hub { world: &self.world, _turn: turn }
     }
 
     async fn emptied(site: &'static Mutex<SiteClient>) -> Lent {

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Mutex;
 
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{Method, Request, Response};
 use hyper::body::Bytes;
 use serde_json::json;
 use tokio::net::TcpStream;
+use tokio::sync::{Mutex, MutexGuard};
+use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
-use super::api::condition;
+use super::api::{condition, name_of};
 use super::node::{Edge, exchange};
 use super::wait::eventually;
 use super::world::World;
@@ -18,6 +19,9 @@ use super::world::World;
 /// Answers that a person is sent through before they give up, as browsers do.
 const MOST: usize = 20;
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// Name of the Hub's route, which is where its paths are.
+const ROUTE: &str = "sites-hub";
 
 /// Something whose pages a person opens.
 enum Way {
@@ -30,9 +34,9 @@ enum Way {
 pub struct Visitor {
     way: Way,
     /// By host, path and name.
-    cookies: Mutex<BTreeMap<(String, String, String), String>>,
+    cookies: std::sync::Mutex<BTreeMap<(String, String, String), String>>,
     /// Every cookie as it was set.
-    set: Mutex<Vec<String>>,
+    set: std::sync::Mutex<Vec<String>>,
 }
 
 /// Where a person ended up.
@@ -55,7 +59,7 @@ impl Visitor {
     }
 
     fn by(way: Way) -> Self {
-        Self { way, cookies: Mutex::default(), set: Mutex::default() }
+        Self { way, cookies: std::sync::Mutex::default(), set: std::sync::Mutex::default() }
     }
 
     /// Opens an address and follows every redirect.
@@ -188,8 +192,23 @@ fn parts(address: &str) -> Result<(&str, &str), String> {
 }
 
 impl World {
-    /// The Hub as a pod, with this world's settings, behind the edge. One at a time: it has fixed paths.
-    pub async fn start_hub(&self) {
+    /// The Hub as a pod, with this world's settings, behind the edge. It has fixed paths: another test's waits until
+    /// what this gives is dropped.
+    pub async fn start_hub(&self) -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::const_new(());
+        let turn = TURN.lock().await;
+        let edge = self.lab().edge();
+        for route in self.api.list("HTTPRoute", "", "").await {
+            if name_of(&route) == ROUTE {
+                let namespace = route["metadata"]["namespace"].as_str().unwrap();
+                self.api.delete("HTTPRoute", namespace, ROUTE).await;
+            }
+        }
+        let answers = async |host, path, wanted| {
+            let status = edge.get(host, path).await?.status();
+            if (status == 200) == wanted { Ok(()) } else { Err(status.to_string()) }
+        };
+        eventually("the Hub of the test before is gone", PATIENCE, || answers(SITES_HOST, "/hub/healthz", false)).await;
         let settings = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sites-config"},
             "data": {"settings.yaml": self.settings.to_string()},
@@ -203,5 +222,9 @@ impl World {
             if available { Ok(()) } else { Err(hub["status"].to_string()) }
         })
         .await;
+        for (host, path) in [(SITES_HOST, "/hub/healthz"), (OPENID_HOST, "/healthz")] {
+            eventually(&format!("{host}{path} answers"), PATIENCE, || answers(host, path, true)).await;
+        }
+        turn
     }
 }

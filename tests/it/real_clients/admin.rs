@@ -15,7 +15,7 @@ fn real_client_24_tokens_and_deep_links() {
 fn real_client_24_people_come_to_the_very_page() {
     with_pods("real_client_24", async |pods| {
         let site = pods.private().await;
-        let hub = pods.hub().await;
+        let _hub = pods.world.start_hub().await;
         site.must_put("docs/a%20b/page.html", b"page").await;
         let address = format!("https://{SITES_HOST}{}/s/admin/files/docs/a%20b/?sort=name", site.prefix);
         // An administrator, by name.
@@ -36,6 +36,5 @@ fn real_client_24_people_come_to_the_very_page() {
             let page = visitor.open(&site.page_url("docs/a%20b/page.html")).await.unwrap();
             assert_eq!(page.status, reads, "{name}: {page:?}");
         }
-        hub.leave().await;
     });
 }

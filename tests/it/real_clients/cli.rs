@@ -30,7 +30,7 @@ fn site_words(token: &[&str], words: &[&str]) -> Vec<String> {
 #[test]
 fn real_client_25_content_by_the_command_line() {
     with_pods("real_client_25", async |pods| {
-        let (hub, site) = (pods.hub().await, pods.reports().await);
+        let (_hub, site) = (pods.world.start_hub().await, pods.reports().await);
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
         std::fs::create_dir_all(home.join("tree/lang/de")).unwrap();
@@ -71,14 +71,13 @@ fn real_client_25_content_by_the_command_line() {
         let read_only = site.token("read", None).await.1;
         let refused = cli(&site, home, &site_words(&["--token", &read_only], &one)).await;
         assert!(refused.code == 1 && refused.err.starts_with("403: "), "it says so, and fails: {}", refused.err);
-        hub.leave().await;
     });
 }
 
 #[test]
 fn real_client_25_the_command_line_makes_a_site_private() {
     with_pods("real_client_25", async |pods| {
-        let (hub, site) = (pods.hub().await, pods.reports().await);
+        let (_hub, site) = (pods.world.start_hub().await, pods.reports().await);
         site.must_put("plan.txt", b"the plan").await;
         let homes = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let [nobody, alice, bob] = [0, 1, 2].map(|at| homes[at].path());
@@ -128,6 +127,5 @@ fn real_client_25_the_command_line_makes_a_site_private() {
             let verify = ["signed-urls", "verify", "--signed", &url];
             assert_eq!(cli(&site, nobody, &site_words(&token, &verify)).await.well(), told);
         }
-        hub.leave().await;
     });
 }
