@@ -26,6 +26,9 @@ const PACE: Duration = Duration::from_millis(250);
 /// Upgrade requests written a second, as many as the Hub writes unless told otherwise (`hub.bulk.rate`). With no pace
 /// at all their own cost to the server would be what is measured.
 const REQUESTS: u32 = 20;
+/// The same where each of them replaces a pod: more than one server with its controllers replaces on a small machine
+/// would show how long their queue is, and nothing of us.
+const REPLACED: u32 = 5;
 /// What is asked for on the idle platform.
 const IDLE: usize = 40;
 /// Sites that are edited, one after the other: each has ten seconds until its next edit.
@@ -45,6 +48,11 @@ pub enum Asked {
 impl Asked {
     fn parts(self) -> Parts {
         if self == Self::New { Parts::Alone } else { Parts::Whole }
+    }
+
+    /// Upgrade requests a second.
+    fn pace(self) -> u32 {
+        if self == Self::New { REQUESTS } else { REPLACED }
     }
 
     /// The next request, and the Site it is about.
@@ -73,8 +81,8 @@ fn edited(number: usize) -> String {
 /// One round.
 pub async fn round(session: &mut Session, round: usize, asked: Asked) -> Result<()> {
     let ground = session.ground(asked.parts(), false).await?;
-    // Pods are replaced in this run: half the Sites, as many as one server with its controllers takes in a minute.
-    let count = if asked == Asked::New { session.plan.sites } else { session.plan.sites / 2 };
+    // As long as it takes, there are as many answers.
+    let count = if asked == Asked::New { session.plan.sites } else { session.plan.sites / 4 };
     let names: Vec<String> = (0..count).map(name).collect();
     let mut observer = Observer::start(&ground).await?;
     let operator = Operator::start(&ground, &json!({})).await?;
@@ -111,7 +119,7 @@ pub async fn round(session: &mut Session, round: usize, asked: Asked) -> Result<
     let patches: Vec<Prepared> = names.iter().map(|site| Prepared::merge(format!("{SITES}/{site}"), &patch)).collect();
     let admin = ground.admin.clone();
     let patching = tokio::spawn(async move {
-        let mut pace = tokio::time::interval(Duration::from_secs(1) / REQUESTS);
+        let mut pace = tokio::time::interval(Duration::from_secs(1) / asked.pace());
         let mut sending = tokio::task::JoinSet::new();
         for patch in patches {
             pace.tick().await;

@@ -72,6 +72,9 @@ fn real_client_23_rclone() {
         ask(&["moveto", "site:new/tree/deep er/ü/c+d.txt", "site:new/folder/moved.txt"]).await.well();
         ask(&["move", "site:new/folder", "site:elsewhere"]).await.well();
         assert_eq!(site.read("elsewhere/moved.txt").await.text(), "two");
+        for moved in ["new/tree/deep%20er/%C3%BC/c+d.txt", "new/folder/moved.txt"] {
+            assert_eq!(site.get(&format!("files/{moved}")).await.status, 404, "{moved} is there no more");
+        }
         assert_eq!(site.read("new/tree/a%20b%23%25.txt").await.body, b"");
         ask(&["deletefile", "site:elsewhere/moved.txt"]).await.well();
         ask(&["purge", "site:new"]).await.well();
@@ -98,6 +101,7 @@ fn real_client_23_cadaver() {
         };
         ask("mkcol new\nput local.txt new/x.txt\nmkcol new/folder\nmove new/x.txt new/folder/y.txt").await;
         assert_eq!(site.read("new/folder/y.txt").await.text(), "text");
+        assert_eq!(site.names("files/new").await, ["folder"], "what was moved is there no more");
         let listed = ask("ls new\nls new/folder").await;
         assert!(listed.contains("folder") && listed.contains("y.txt") && listed.contains('4'), "{listed}");
         ask("copy new/folder/y.txt new/z.txt\nget new/z.txt back.txt\nlock new/z.txt\nunlock new/z.txt").await;
