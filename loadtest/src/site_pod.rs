@@ -50,7 +50,8 @@ pub async fn site(ground: &Ground, name: &str, kind: &str) -> Result<()> {
     ground.admin.send(&Prepared::post(SITES.to_owned(), &site)).await.map(|_| ())
 }
 
-/// Makes the comparator: one nginx with a volume of the same kind and the limits of a site's proxy.
+/// Makes the comparator: one nginx with a volume of the same kind, and the limits and system call filter of a site's
+/// proxy.
 pub async fn bare(ground: &Ground) -> Result<()> {
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "bare"},
@@ -66,7 +67,9 @@ pub async fn bare(ground: &Ground) -> Result<()> {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"},
         "spec": {
             "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
-            "securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000},
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"},
+            },
             "containers": [{
                 "name": "nginx", "image": image("nginx"), "imagePullPolicy": "Never",
                 "command": ["nginx", "-e", "/dev/stderr", "-c", "/etc/bare/nginx.conf", "-g", "daemon off;"],

@@ -9,7 +9,7 @@ use super::duration::Period;
 #[derive(Deserialize, JsonSchema, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bulk {
-    /// Sites written a second. Default 20.
+    /// Sites written a second; lower where the cluster replaces pods more slowly. Default 20.
     pub rate: u32,
     /// Sites that the operator may be behind with before a run waits. Default 100.
     pub backlog: usize,
