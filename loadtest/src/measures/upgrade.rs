@@ -175,7 +175,7 @@ impl<'a> Probes<'a> {
                 () = tokio::time::sleep_until(next.into()), if !enough(self) => {
                     let (name, request) = self.asked.request(self.label, self.sent);
                     let before = self.waiting.insert(name, (next, Progress::default()));
-                    ensure!(before.is_none(), "an edit was not done before the next of the same Site");
+                    ensure!(before.is_none(), "an edit was not done before the next of the same Site: {before:?}");
                     self.sent += 1;
                     let server = self.ground.admin.clone();
                     sending.spawn(async move { server.send(&request).await });

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::curl;
 use crate::support::{MASTER, Pods, SiteClient, with_pods};
 
-/// Full of holes on the way up; below, on the volume, it is real. Several times what a container of the pod may take:
-/// people have files of 2 GiB and more, which a debug build needs minutes for.
-const LENGTH: u64 = 512 << 20;
+/// Full of holes on the way up; below, on the volume, it is real. As big as people's models are, and many times what a
+/// container of the pod may take.
+const LENGTH: u64 = 2 << 30;
 
 /// What the pod's processes may take more than before, in KiB: some buffers for a connection, never a part of a file.
 const ROOM: u64 = 48 << 10;
