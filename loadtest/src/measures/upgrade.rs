@@ -21,17 +21,15 @@ use crate::population::{PREPARING, SITES, create, name, send_all, site};
 use crate::rows::{Run, Weather, rounded};
 use crate::server::Prepared;
 
-/// Time between two new Sites.
-const PACE: Duration = Duration::from_millis(250);
 /// Upgrade requests written a second, as many as the Hub writes unless told otherwise (`hub.bulk.rate`). With no pace
 /// at all their own cost to the server would be what is measured.
 const REQUESTS: u32 = 20;
-/// The same where each of them replaces a pod: more than one server with its controllers replaces on a small machine
-/// would show how long their queue is, and nothing of us.
-const REPLACED: u32 = 5;
+/// The same where each of them replaces a pod: with more than one server and its controllers replace on a small
+/// machine, their queue is what is measured.
+const REPLACED: u32 = 2;
 /// What is asked for on the idle platform.
 const IDLE: usize = 40;
-/// Sites that are edited, one after the other: each has ten seconds until its next edit.
+/// Sites that are edited, one after the other: each has forty seconds until its next edit.
 const EDITED: usize = 40;
 /// The run of the upgrade.
 const REQUEST: &str = "4c1c9a5e-0b1d-4f64-9d5f-6a3a2f1f7d10";
@@ -51,8 +49,13 @@ impl Asked {
     }
 
     /// Upgrade requests a second.
-    fn pace(self) -> u32 {
+    fn upgrades(self) -> u32 {
         if self == Self::New { REQUESTS } else { REPLACED }
+    }
+
+    /// Time between two requests of people.
+    fn pace(self) -> Duration {
+        Duration::from_millis(if self == Self::New { 250 } else { 1000 })
     }
 
     /// The next request, and the Site it is about.
@@ -82,7 +85,7 @@ fn edited(number: usize) -> String {
 pub async fn round(session: &mut Session, round: usize, asked: Asked) -> Result<()> {
     let ground = session.ground(asked.parts(), false).await?;
     // As long as it takes, there are as many answers.
-    let count = if asked == Asked::New { session.plan.sites } else { session.plan.sites / 4 };
+    let count = if asked == Asked::New { session.plan.sites } else { session.plan.sites / 10 };
     let names: Vec<String> = (0..count).map(name).collect();
     let mut observer = Observer::start(&ground).await?;
     let operator = Operator::start(&ground, &json!({})).await?;
@@ -119,7 +122,7 @@ pub async fn round(session: &mut Session, round: usize, asked: Asked) -> Result<
     let patches: Vec<Prepared> = names.iter().map(|site| Prepared::merge(format!("{SITES}/{site}"), &patch)).collect();
     let admin = ground.admin.clone();
     let patching = tokio::spawn(async move {
-        let mut pace = tokio::time::interval(Duration::from_secs(1) / asked.pace());
+        let mut pace = tokio::time::interval(Duration::from_secs(1) / asked.upgrades());
         let mut sending = tokio::task::JoinSet::new();
         for patch in patches {
             pace.tick().await;
@@ -167,10 +170,11 @@ impl<'a> Probes<'a> {
     async fn follow(&mut self, observer: &mut Observer, enough: impl Fn(&Self) -> bool) -> Result<()> {
         let goal = if self.asked == Asked::New { Goal::Made } else { Goal::RunsAgain };
         let upgraded = Goal::Upgraded(REQUEST.to_owned());
-        let begun = Instant::now() + PACE;
+        let pace = self.asked.pace();
+        let begun = Instant::now() + pace;
         let mut sending = tokio::task::JoinSet::new();
         while !enough(self) || !self.waiting.is_empty() {
-            let next = begun + PACE * u32::try_from(self.sent)?;
+            let next = begun + pace * u32::try_from(self.sent)?;
             tokio::select! {
                 () = tokio::time::sleep_until(next.into()), if !enough(self) => {
                     let (name, request) = self.asked.request(self.label, self.sent);
