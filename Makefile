@@ -4,7 +4,7 @@
 export CARGO_TARGET_DIR ?= $(or $(SITES_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sites)/target
 
 # Cargo compares times only: it would take what another clone built here last for the build of this one.
-$(shell mkdir -p $(CARGO_TARGET_DIR) && cd $(CARGO_TARGET_DIR) && [ "$$(cat checkout 2>/dev/null)" = "$(CURDIR)" ] || \
+$(shell mkdir -p $(CARGO_TARGET_DIR); cd $(CARGO_TARGET_DIR) || exit; [ "$$(cat checkout 2>/dev/null)" = "$(CURDIR)" ] || \
 	{ find $(CURDIR) -name '*.rs' -not -path '*/target/*' -exec touch {} +; echo "$(CURDIR)" > checkout; })
 
 # A failed test's message and place say enough, and are the last lines of a log.

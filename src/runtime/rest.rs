@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, header};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 
 /// Longest body that is waited for, in bytes: what fits into the buffers of proxies is what is cut off.
-const MOST: u64 = 1 << 20;
+const MOST: usize = 1 << 20;
 /// Longest wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -62,17 +62,20 @@ pub(super) fn kept(request: Request<Body>) -> (Request<Body>, Rest) {
 impl Rest {
     /// Reads a small rest and drops it.
     pub(super) async fn read(self) {
-        let Some(mut body) = self.0.filter(|body| body.size_hint().lower() <= MOST) else { return };
-        let reading = async {
-            let mut length = 0;
-            while let Some(Ok(frame)) = body.frame().await {
-                length += frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
-                if length > MOST {
-                    break;
-                }
-            }
-        };
-        // Whoever sends slower than that is cut off.
-        let _ = tokio::time::timeout(PATIENCE, reading).await;
+        if let Some(body) = self.0.filter(|body| body.size_hint().lower() <= MOST as u64) {
+            drop_all(body, MOST, PATIENCE).await;
+        }
     }
+}
+
+/// Reads a body that is not wanted, for a while, so that a client that writes before it reads gets its answer.
+pub(super) async fn drain(body: Body) {
+    drop_all(body, 64 << 20, Duration::from_secs(10)).await;
+}
+
+/// Reads and drops so much for so long. Whatever is left then, the connection is closed over it.
+async fn drop_all(body: impl HttpBody<Data = Bytes, Error = axum::Error>, most: usize, patience: Duration) {
+    let mut left = std::pin::pin!(Limited::new(body, most));
+    let reading = async { while let Some(Ok(_)) = left.frame().await {} };
+    let _ = tokio::time::timeout(patience, reading).await;
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{Method, Request, Response};
 use hyper::body::Bytes;
 use serde_json::json;
 use tokio::net::TcpStream;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
 use super::api::{condition, name_of};
@@ -34,9 +35,9 @@ enum Way {
 pub struct Visitor {
     way: Way,
     /// By host, path and name.
-    cookies: std::sync::Mutex<BTreeMap<(String, String, String), String>>,
+    cookies: Mutex<BTreeMap<(String, String, String), String>>,
     /// Every cookie as it was set.
-    set: std::sync::Mutex<Vec<String>>,
+    set: Mutex<Vec<String>>,
 }
 
 /// Where a person ended up.
@@ -59,7 +60,7 @@ impl Visitor {
     }
 
     fn by(way: Way) -> Self {
-        Self { way, cookies: std::sync::Mutex::default(), set: std::sync::Mutex::default() }
+        Self { way, cookies: Mutex::default(), set: Mutex::default() }
     }
 
     /// Opens an address and follows every redirect.
@@ -195,7 +196,7 @@ impl World {
     /// The Hub as a pod, with this world's settings, behind the edge. It has fixed paths: another test's waits until
     /// what this gives is dropped.
     pub async fn start_hub(&self) -> MutexGuard<'static, ()> {
-        static TURN: Mutex<()> = Mutex::const_new(());
+        static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
         let turn = TURN.lock().await;
         let edge = self.lab().edge();
         for route in self.api.list("HTTPRoute", "", "").await {

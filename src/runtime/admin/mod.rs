@@ -66,7 +66,7 @@ impl Admin {
             return text(StatusCode::NOT_FOUND, "not found");
         };
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
-            super::api::drain(body).await;
+            super::rest::drain(body).await;
             return text(StatusCode::METHOD_NOT_ALLOWED, "the pages are only read: changes go to the Site API");
         }
         // The same for every site: nothing to protect.

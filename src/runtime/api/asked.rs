@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Query, Request};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
@@ -116,14 +115,4 @@ pub(super) async fn blocking<T: Send + 'static>(
 /// The same for any error.
 pub(super) async fn join<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal(&error))
-}
-
-/// Reads a body that is not wanted, for a while, so that a client that writes before it reads gets its answer.
-pub(in crate::runtime) async fn drain(body: Body) {
-    const MOST: usize = 64 << 20;
-    const PATIENCE: Duration = Duration::from_secs(10);
-    let mut left = Limited::new(body, MOST);
-    let reading = async { while let Some(Ok(_)) = left.frame().await {} };
-    // Whatever is left then, the connection is closed over it.
-    let _ = tokio::time::timeout(PATIENCE, reading).await;
 }

@@ -206,7 +206,7 @@ pub async fn put(
     let mut body = Some(body);
     let result = receive(&api, &asked, options, &mut body).await;
     if result.is_err() {
-        super::asked::drain(body.unwrap_or_default()).await;
+        crate::runtime::rest::drain(body.unwrap_or_default()).await;
     }
     result
 }

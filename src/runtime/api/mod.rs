@@ -30,7 +30,6 @@ use super::content::Content;
 use super::serve::serve;
 use crate::telemetry::logging;
 
-pub(super) use asked::drain;
 pub(super) use download::content_type;
 pub use router::document;
 

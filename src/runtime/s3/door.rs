@@ -15,8 +15,8 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 use super::chunks::Chunks;
 use super::failure::{error, internal, not_offered};
 use crate::runtime::address::strip;
-use crate::runtime::api::drain;
 use crate::runtime::content::Content;
+use crate::runtime::rest::drain;
 
 /// Checksums that are verified.
 const CHECKSUMS: [&str; 8] = ["crc32", "crc32c", "crc64nvme", "sha1", "sha256", "type", "algorithm", "mode"];

@@ -99,7 +99,7 @@ impl Dav {
         let caller = match self.access.decide(&asked, wanted).await {
             Ok(caller) => caller,
             Err(refusal) => {
-                super::api::drain(request.into_body()).await;
+                super::rest::drain(request.into_body()).await;
                 return refused(&refusal);
             }
         };
