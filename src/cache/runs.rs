@@ -116,7 +116,7 @@ pub enum SiteState {
     Queued,
     /// Written; the operator has not handled it yet, or the new pods do not run yet.
     Working,
-    /// Handled.
+    /// Handled, and the pods run again if they ran before.
     Done,
     /// See the reason.
     Failed,
@@ -159,6 +159,9 @@ pub struct SiteResult {
     /// Uids of the pods that a restart deletes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<String>,
+    /// Its pods ran when an upgrade wrote it: it has ended when the new ones do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ran: bool,
 }
 
 /// What was asked, and how it stands.

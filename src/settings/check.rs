@@ -144,6 +144,12 @@ fn hub(settings: &Settings, found: &mut Vec<Violation>) {
     let bulk = &hub.bulk;
     expect(found, bulk.rate >= 1, "hub.bulk.rate", "must be 1 or more, or a run never ends");
     expect(found, bulk.backlog >= 1, "hub.bulk.backlog", "must be 1 or more, or a run never ends");
+    expect(
+        found,
+        (1..=100).contains(&bulk.unavailable_percent),
+        "hub.bulk.unavailable_percent",
+        "must be a share in percent, from 1 to 100",
+    );
     // A lock is renewed three times in its life, by calls that may take a second.
     for (key, period) in [("hub.bulk.lock_ttl", bulk.lock_ttl), ("hub.bulk.lease", bulk.lease)] {
         expect(
@@ -399,6 +405,7 @@ mod tests {
             ("hub.audience", |all| all.hub.audience = Some(String::new())),
             ("hub.bulk.rate", |all| all.hub.bulk.rate = 0),
             ("hub.bulk.backlog", |all| all.hub.bulk.backlog = 0),
+            ("hub.bulk.unavailable_percent", |all| all.hub.bulk.unavailable_percent = 0),
             ("hub.bulk.lease", |all| all.hub.bulk.lease = Period::seconds(0)),
             ("hub.bulk.answer_timeout", |all| all.hub.bulk.answer_timeout = Period::seconds(0)),
             ("hub.site_address", |all| all.hub.site_address = "http://pods.example.org".to_owned()),

@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(240);
 const SITES: usize = 50;
 
 fn settings() -> Start {
-    let bulk = json!({"lock_ttl": "2s", "lease": "2s", "rate": 8, "backlog": 1000});
+    let bulk = json!({"lock_ttl": "2s", "lease": "2s", "rate": 8, "backlog": 1000, "unavailable_percent": 100});
     Start { settings: json!({"hub": {"bulk": bulk}}), ..Start::default() }
 }
 

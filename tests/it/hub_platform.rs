@@ -28,8 +28,7 @@ async fn hub_platform_shows_quotas_and_versions() {
     for (name, hard) in [("b-pods", json!({"pods": "10"})), ("a-secrets", json!({"secrets": "1k"}))] {
         let quota =
             json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}});
-        let path = format!("/api/v1/namespaces/{}/resourcequotas", world.namespace);
-        world.api.send("POST", &path, "application/json", &quota).await.unwrap();
+        world.api.create(&world.namespace, &quota).await.unwrap();
     }
     eventually("the quotas are counted", SOON, || async {
         let seen = quotas().await;

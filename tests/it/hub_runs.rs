@@ -14,6 +14,13 @@ fn settings(bulk: &Value) -> Start {
     Start { settings: json!({"hub": {"bulk": bulk}}), ..Start::default() }
 }
 
+/// Keeps the pod of a Site from going away, or lets it go.
+async fn hold(world: &World, id: &str, finalizers: &Value) {
+    let name = world.pods(id).await[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let patch = json!({"metadata": {"finalizers": finalizers}});
+    world.api.merge("Pod", &world.namespace, &name, "", &patch).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hub_runs_an_upgrade_tells_what_became_of_each_site() {
     let mut world = World::new("hub-runs").await;
@@ -106,7 +113,7 @@ async fn hub_runs_a_cancelled_run_begins_no_further_site() {
     // The operator is held, and two Sites behind is as far as a run goes: what it has begun stays unfinished.
     operator.pause();
     let openid = OpenId::get().await;
-    let hub = world.start_hub_process_with(openid, settings(&json!({"backlog": 2}))).await;
+    let hub = world.start_hub_process_with(openid, settings(&json!({"backlog": 2, "unavailable_percent": 100}))).await;
     let admin = Administrator::of(&hub, openid);
     let run = admin.begin(&format!("{UPGRADE}?force=true")).await;
     admin.run_is(&run, "two Sites are begun", LONG, |run| count(run, &["working"]) == 2).await;
@@ -134,15 +141,13 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
     let operator = world.start_operator().await;
     let ids = world.crowd(&operator, 3).await;
     let openid = OpenId::get().await;
-    // One Site at a time, and the first one's pod is held: the others wait.
-    let hub = world.start_hub_process_with(openid, settings(&json!({"backlog": 1}))).await;
+    // Of three Sites one at a time, and the first one's pod is held: the others wait.
+    let hub = world.start_hub_process(openid).await;
     let admin = Administrator::of(&hub, openid);
     let [first, second, third] = [&ids[0], &ids[1], &ids[2]];
     let old = [first, second, third].map(async |id| uid(&world.pods(id).await[0]).to_owned());
     let old = futures::future::join_all(old).await;
-    let hold = |finalizers: &Value| json!({"metadata": {"finalizers": finalizers}});
-    let kept = world.pods(first).await[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    world.api.merge("Pod", &world.namespace, &kept, "", &hold(&json!(["sites.test/kept"]))).await.unwrap();
+    hold(&world, first, &json!(["sites.test/kept"])).await;
     let run = admin.begin(RESTART).await;
     admin.run_is(&run, "the first Site is begun", LONG, |run| run["sites"][first]["state"] == "working").await;
     let told = admin.post(RESTART, &Value::Null).await;
@@ -156,7 +161,7 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
         new.map(|pod| uid(pod).to_owned())
     })
     .await;
-    world.api.merge("Pod", &world.namespace, &kept, "", &hold(&Value::Null)).await.unwrap();
+    hold(&world, first, &Value::Null).await;
     let run = admin.ended(&run, LONG).await;
     assert_eq!((&run["state"], count(&run, &["done"])), (&json!("done"), 2), "{run}");
     for (id, old) in [first, second].into_iter().zip(&old) {
@@ -175,6 +180,73 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hub_runs_an_upgrade_takes_few_sites_away_at_a_time() {
+    let mut world = World::new("hub-few").await;
+    let redis = Redis::start().await;
+    world.with_redis(&redis);
+    let operator = world.start_operator().await;
+    let ids = world.crowd(&operator, 4).await;
+    let openid = OpenId::get().await;
+    let hub = world.start_hub_process(openid).await;
+    let admin = Administrator::of(&hub, openid);
+    let old = world.pod_uids(&ids[0]).await;
+    // A quarter is more than a percent, and one Site is the least: the pod of the first is held, the others wait.
+    hold(&world, &ids[0], &json!(["sites.test/kept"])).await;
+    let run = admin.begin(UPGRADE).await;
+    eventually("the operator has upgraded the first", SOON, || async {
+        world.must("Site", &ids[0]).await["status"]["handled"]["upgrade_request"] == run.as_str()
+    })
+    .await;
+    // Several rounds of the run, by which it would have begun the next.
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let seen = admin.run(&run).await;
+        assert_eq!((count(&seen, &["working"]), count(&seen, &["queued"])), (1, 3), "{seen}");
+        assert_eq!(seen["sites"][&ids[0]]["state"], "working", "{seen}");
+    }
+    hold(&world, &ids[0], &Value::Null).await;
+    let done = admin.ended(&run, LONG).await;
+    assert_eq!((&done["state"], count(&done, &["done"])), (&json!("done"), 4), "{done}");
+    assert!(done["sites"].as_object().unwrap().values().all(|site| site["ran"].is_null()), "{done}");
+    let new = world.pods(&ids[0]).await;
+    assert!(new.len() == 1 && !old.contains(&uid(&new[0]).to_owned()), "done means that the new pod is there");
+    assert_eq!(new[0]["status"]["phase"], "Running", "and runs");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_runs_an_upgrade_that_no_site_survives_ends_with_the_first() {
+    let mut world = World::new("hub-harm").await;
+    let redis = Redis::start().await;
+    world.with_redis(&redis);
+    let operator = world.start_operator().await;
+    let ids = world.crowd(&operator, 3).await;
+    let openid = OpenId::get().await;
+    let hub = world.start_hub_process_with(openid, settings(&json!({"answer_timeout": "20s"}))).await;
+    let admin = Administrator::of(&hub, openid);
+    // No new pod may be made: what a release with a missing image comes to.
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-pods"},
+        "spec": {"hard": {"pods": "0"}}});
+    world.api.create(&world.namespace, &quota).await.unwrap();
+    eventually("the quota is in force", SOON, || async {
+        world.must("ResourceQuota", "no-pods").await["status"]["hard"]["pods"] == "0"
+    })
+    .await;
+    let run = admin.ended(&admin.begin(UPGRADE).await, LONG).await;
+    assert_eq!((&run["state"], count(&run, &["failed"])), (&json!("failed"), 3), "{run}");
+    assert!(run["message"].as_str().unwrap().starts_with("given up: "), "{run}");
+    let reason = |id: &str| run["sites"][id]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason(&ids[0]).starts_with("no new pod ran in time: Pending"), "{run}");
+    for id in &ids[1..] {
+        assert_eq!(json!(reason(id)), run["message"]);
+        let site = world.must("Site", id).await;
+        assert!(site["metadata"]["annotations"]["sites.ecmwf.int/upgrade-request"].is_null(), "{id} was not touched");
+        assert_eq!(site["status"]["phase"], "Running");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hub_runs_a_run_whose_hub_died_is_finished_by_another() {
     const SITES: u64 = 12;
     let mut world = World::new("hub-runs-died").await;
@@ -186,7 +258,7 @@ async fn hub_runs_a_run_whose_hub_died_is_finished_by_another() {
         world.site(&format!("s{number:02}"), json!({"configuration": {"applications": applications}})).await;
     }
     let openid = OpenId::get().await;
-    let bulk = json!({"rate": 2, "lease": "2s"});
+    let bulk = json!({"rate": 2, "unavailable_percent": 100, "lease": "2s"});
     let first = world.start_hub_process_with(openid, settings(&bulk)).await;
     let other = world.start_hub_process_with(openid, settings(&bulk)).await;
     let mark = world.lab().audit().map(|audit| audit.mark());

@@ -66,7 +66,7 @@ async fn hub_runs_five_hundred_sites_three_fail_and_the_hub_dies() {
 
     let openid = OpenId::get().await;
     // The time of an answer counts from the write: few at once, so that a slow machine is no failure.
-    let bulk = json!({"rate": 40, "backlog": 40, "lease": "2s", "answer_timeout": "90s"});
+    let bulk = json!({"rate": 40, "backlog": 40, "unavailable_percent": 10, "lease": "2s", "answer_timeout": "90s"});
     let start = || Start { settings: json!({"hub": {"bulk": bulk}}), ..Start::default() };
     let first = world.start_hub_process_with(openid, start()).await;
     let second = world.start_hub_process_with(openid, start()).await;

@@ -32,6 +32,7 @@ static KINDS: &[Kind] = &[
     kind("Event", "/api/v1", "events", true),
     kind("Namespace", "/api/v1", "namespaces", false),
     kind("Node", "/api/v1", "nodes", false),
+    kind("ResourceQuota", "/api/v1", "resourcequotas", true),
     kind("ServiceAccount", "/api/v1", "serviceaccounts", true),
     kind("StatefulSet", "/apis/apps/v1", "statefulsets", true),
     kind("Deployment", "/apis/apps/v1", "deployments", true),

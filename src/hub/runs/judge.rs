@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 
 use crate::cache::runs::{SiteResult, SiteState};
+use crate::domain::change::{self, Trigger};
 use crate::domain::conditions::{self, Reason, Status};
 use crate::domain::labels;
-use crate::domain::site::Site;
+use crate::domain::pod_health::PodFact;
+use crate::domain::site::{Phase, Site};
 
 /// How a Site's work for an upgrade ended; nothing while it is under way.
 ///
@@ -34,23 +36,40 @@ pub fn upgraded(site: Option<&Site>, run: &str, written: Timestamp) -> Option<(S
     final_word.then(|| (SiteState::Failed, Some(problem.text())))
 }
 
+/// Whether a Site's pods are those of the change that was handled last, and run. An archived one has none.
+#[must_use]
+pub fn runs_again(site: &Site, pods: &[PodFact]) -> bool {
+    let handled = site.status.as_ref().and_then(|status| status.handled.as_deref());
+    let stamp = handled.map(|handled| {
+        change::stamp(&Trigger { digest: handled.digest.clone(), upgrade_request: handled.upgrade_request.clone() })
+    });
+    let new = |pod: &PodFact| pod.running_and_ready() && pod.stamp == stamp;
+    !site.enabled() || (!pods.is_empty() && pods.iter().all(new))
+}
+
+/// Whether the status says that a Site's pods run.
+#[must_use]
+pub fn runs(site: &Site) -> bool {
+    site.status.as_ref().is_some_and(|status| status.phase == Some(Phase::Running))
+}
+
 /// Why no answer came in time.
 #[must_use]
 pub fn overdue(site: Option<&Site>) -> String {
-    match site.and_then(problem) {
-        Some(problem) => format!("no success in time: {}", problem.text()),
-        None => "no answer in time".to_owned(),
+    if let Some(problem) = site.and_then(problem) {
+        return format!("no success in time: {}", problem.text());
     }
+    let done = site.filter(|site| !behind(site) && !unserved(site));
+    let Some(status) = done.and_then(|site| site.status.as_ref()) else { return "no answer in time".to_owned() };
+    let problems = status.container_problems.iter().map(|one| format!("; {}: {}", one.name, one.reason));
+    format!("no new pod ran in time: {:?}{}", status.phase.unwrap_or_default(), problems.collect::<String>())
 }
 
 /// Whether the operator still has to work on a Site. One that it cannot work on is not behind.
 #[must_use]
 pub fn lags(site: &Site) -> bool {
-    let handled = site.status.as_ref().and_then(|status| status.handled.as_ref());
-    let unserved = request(site)
-        .is_some_and(|request| handled.and_then(|handled| handled.upgrade_request.as_deref()) != Some(request));
     site.metadata.deletion_timestamp.is_none()
-        && (behind(site) || unserved)
+        && (behind(site) || unserved(site))
         && problem(site).is_none_or(|problem| !problem.settled)
 }
 
@@ -62,6 +81,11 @@ pub fn is_overdue(result: &SiteResult, now: Timestamp, patience: std::time::Dura
 
 fn behind(site: &Site) -> bool {
     site.status.as_ref().and_then(|status| status.observed_generation) < site.metadata.generation
+}
+
+fn unserved(site: &Site) -> bool {
+    let handled = site.status.as_ref().and_then(|status| status.handled.as_deref());
+    request(site).is_some_and(|request| handled.and_then(|handled| handled.upgrade_request.as_deref()) != Some(request))
 }
 
 fn request(site: &Site) -> Option<&str> {
@@ -153,6 +177,38 @@ mod tests {
             overdue(Some(&seen("run", &refused("RouteConflict", 2, before)))),
             "no success in time: RouteConflict: m"
         );
+    }
+
+    #[test]
+    fn a_site_runs_again_with_the_pods_of_what_was_handled_last() {
+        let site = seen("run", &json!({"handled": {"digest": "v1:d", "upgrade_request": "run"}}));
+        let pod = |stamp: Option<&str>, ready| PodFact {
+            stamp: stamp.map(str::to_owned),
+            phase: Some("Running".to_owned()),
+            ready,
+            ..PodFact::default()
+        };
+        let (new, old) = (pod(Some("v1:d/run"), true), pod(Some("v1:d/"), true));
+        assert!(runs_again(&site, std::slice::from_ref(&new)));
+        let foreign = pod(None, true);
+        for pods in [vec![], vec![old.clone()], vec![old, new], vec![foreign], vec![pod(Some("v1:d/run"), false)]] {
+            assert!(!runs_again(&site, &pods), "{pods:?}");
+        }
+        let mut archived = site;
+        archived.spec.configuration.enabled = Some(false);
+        assert!(runs_again(&archived, &[]));
+    }
+
+    #[test]
+    fn what_did_not_come_in_time_is_said() {
+        let told = |status: &Value| overdue(Some(&seen("run", status)));
+        let handled = json!({"digest": "d", "upgrade_request": "run"});
+        assert_eq!(told(&json!({"observedGeneration": 1, "handled": handled})), "no answer in time");
+        assert_eq!(told(&json!({"observedGeneration": 2, "handled": {"digest": "d"}})), "no answer in time");
+        let problems = json!([{"name": "site-proxy", "kind": "waiting", "reason": "ImagePullBackOff", "message": "m"}]);
+        let status = json!({"observedGeneration": 2, "handled": handled, "phase": "Pending",
+            "container_problems": problems});
+        assert_eq!(told(&status), "no new pod ran in time: Pending; site-proxy: ImagePullBackOff");
     }
 
     #[test]

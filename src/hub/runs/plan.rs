@@ -44,10 +44,10 @@ pub fn idle(site: &Site, kind: RunKind, force: bool, images: &Images) -> Option<
     }
 }
 
-/// A result without pods.
+/// A result that waits for no pods.
 #[must_use]
 pub const fn result(state: SiteState, reason: Option<String>, at: Timestamp) -> SiteResult {
-    SiteResult { state, reason, at, pods: Vec::new() }
+    SiteResult { state, reason, at, pods: Vec::new(), ran: false }
 }
 
 #[cfg(test)]

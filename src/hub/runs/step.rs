@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
+use super::judge;
 use super::plan::{idle, result};
 use super::work::Parts;
 use crate::cache::runs::{HeldRun, RunKind, RunRecord, SiteResult, SiteState};
@@ -29,7 +30,7 @@ pub async fn upgrade(parts: &Parts, run: &HeldRun, id: &str) -> SiteResult {
             break;
         }
         match write(parts, record, id).await {
-            Ok((state, reason)) => return result(state, reason, Timestamp::now()),
+            Ok(written) => return written,
             Err(error) if attempt < ATTEMPTS && again(&error) => {
                 tokio::time::sleep(error.retry_after().unwrap_or(PAUSE / ATTEMPTS * attempt)).await;
             }
@@ -40,21 +41,24 @@ pub async fn upgrade(parts: &Parts, run: &HeldRun, id: &str) -> SiteResult {
     result(SiteState::Queued, None, Timestamp::now())
 }
 
-async fn write(parts: &Parts, record: &RunRecord, id: &str) -> Result<(SiteState, Option<String>), CallError> {
+async fn write(parts: &Parts, record: &RunRecord, id: &str) -> Result<SiteResult, CallError> {
     let ns = Some(&*parts.namespace);
+    let skipped = |reason: &str| Ok(result(SiteState::Skipped, Some(reason.to_owned()), Timestamp::now()));
+    let working = |ran| Ok(SiteResult { ran, ..result(SiteState::Working, None, Timestamp::now()) });
     let Some(site) = parts.cluster.read::<Site>(ns, id).await? else {
-        return Ok((SiteState::Skipped, Some("it was deleted meanwhile".to_owned())));
+        return skipped("it was deleted meanwhile");
     };
     let request = record.id.to_string();
     let annotations = site.metadata.annotations.as_ref();
     if annotations.and_then(|all| all.get(labels::UPGRADE_REQUEST)) == Some(&request) {
-        return Ok((SiteState::Working, None));
+        // Whether its pods ran before is not known any more.
+        return working(true);
     }
     if let Some(reason) = idle(&site, record.kind, record.force, &parts.images) {
-        return Ok((SiteState::Skipped, Some(reason.to_owned())));
+        return skipped(reason);
     }
     parts.cluster.merge_patch::<Site>(ns, id, &patch(&site, record, parts)).await?;
-    Ok((SiteState::Working, None))
+    working(judge::runs(&site))
 }
 
 /// On the version that was read: an edit between is not undone.
@@ -108,6 +112,12 @@ pub async fn restart(parts: &Parts, run: &HeldRun, id: &str) -> SiteResult {
         }
         Err(error) => result(SiteState::Failed, Some(told(&error)), now()),
     }
+}
+
+/// Whether the pods of a Site that was upgraded run again.
+pub async fn runs_again(parts: &Parts, site: &Site) -> Result<bool, CallError> {
+    let pods = pods(parts, &site.spec.id).await?;
+    Ok(judge::runs_again(site, &pods.iter().map(PodFact::from).collect::<Vec<_>>()))
 }
 
 /// Deletes what is left of a Site's old pods, by uid, and says how the restart ended.

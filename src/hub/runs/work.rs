@@ -22,6 +22,7 @@ use crate::cache::runs::{HeldRun, RunKind, RunRecord, RunState, RunTimes, SiteRe
 use crate::cache::{Cache, CacheError};
 use crate::cluster::Cluster;
 use crate::domain::application::Catalog as Images;
+use crate::domain::site::Site;
 use crate::settings::types::Bulk;
 
 /// Time between two rounds while there is nothing to begin.
@@ -58,17 +59,30 @@ struct Worker {
     parts: Arc<Parts>,
     run: Arc<HeldRun>,
     results: BTreeMap<String, SiteResult>,
-    /// When the operator last finished a Site of the run.
+    /// When the last Site of the run was finished.
     progress: Timestamp,
+    /// How often pods may be looked at.
+    looks: DefaultDirectRateLimiter,
+    /// The Site whose pods were looked at last.
+    looked: String,
 }
+
+/// How the work on a Site has ended, and why.
+type Verdict = (SiteState, Option<String>);
 
 /// Works on a run until it ends or is lost.
 pub async fn work(parts: Arc<Parts>, run: HeldRun) -> Result<(), WorkError> {
     let run = Arc::new(run);
-    let mut worker =
-        Worker { results: run.results().await?, progress: Timestamp::now(), parts: parts.clone(), run: run.clone() };
+    let mut worker = Worker {
+        results: run.results().await?,
+        progress: Timestamp::now(),
+        looks: RateLimiter::direct(rate(&parts.bulk)),
+        looked: String::new(),
+        parts: parts.clone(),
+        run: run.clone(),
+    };
     let given_up = run.adoptions().await? > MOST_ADOPTIONS;
-    let pace = pace(&parts.bulk);
+    let pace = RateLimiter::direct(rate(&parts.bulk).allow_burst(NonZeroU32::MIN));
     let message = if given_up { Some(worker.give_up().await?) } else { worker.rounds(&pace).await? };
     let cancelled = worker.results.values().any(|site| site.state == SiteState::Cancelled);
     let state = match (&message, cancelled) {
@@ -84,9 +98,9 @@ pub async fn work(parts: Arc<Parts>, run: HeldRun) -> Result<(), WorkError> {
     if run.end(&record).await? { Ok(()) } else { Err(WorkError::Lost) }
 }
 
-fn pace(bulk: &Bulk) -> DefaultDirectRateLimiter {
-    let rate = NonZeroU32::new(bulk.rate).unwrap_or(NonZeroU32::MIN);
-    RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN))
+/// `hub.bulk.rate`, as a quota.
+fn rate(bulk: &Bulk) -> Quota {
+    Quota::per_second(NonZeroU32::new(bulk.rate).unwrap_or(NonZeroU32::MIN))
 }
 
 impl Worker {
@@ -125,7 +139,7 @@ impl Worker {
 
     /// How many Sites may be begun before the next look.
     fn room(&self) -> usize {
-        let limit = self.parts.bulk.backlog;
+        let Bulk { rate, backlog, unavailable_percent, .. } = self.parts.bulk;
         // What has its result is behind for reasons that the run knows.
         let ours = |id: &str| self.results.get(id).is_none_or(|site| !site.state.ended());
         let all = self.parts.catalog.read().find(&Viewer::Everything, &Query::default());
@@ -135,13 +149,25 @@ impl Worker {
             .map(|entry| entry.site.spec.id.as_str())
             .collect();
         // Those that were just written may not be seen yet.
-        let unseen = self.working().filter(|id| !behind.contains(id.as_str())).count();
-        let a_round = usize::try_from(self.parts.bulk.rate).unwrap_or(usize::MAX).div_ceil(2);
-        limit.saturating_sub(behind.len() + unseen).min(a_round)
+        let unseen = self.working().filter(|(id, site)| !behind.contains(id.as_str()) && !self.is_handled(id, site));
+        let share = (self.results.len() * usize::from(unavailable_percent) / 100).max(1);
+        backlog
+            .saturating_sub(behind.len() + unseen.count())
+            .min(share.saturating_sub(self.working().count()))
+            .min(usize::try_from(rate).unwrap_or(usize::MAX).div_ceil(2))
     }
 
-    fn working(&self) -> impl Iterator<Item = &String> {
-        self.results.iter().filter(|(_, site)| site.state == SiteState::Working).map(|(id, _)| id)
+    /// Whether the operator has done its part.
+    fn is_handled(&self, id: &str, site: &SiteResult) -> bool {
+        let entry = self.parts.catalog.read().get(id);
+        let seen = entry.as_ref().map(|entry| &entry.site);
+        // A restart asks nothing of it.
+        self.run.record.kind == RunKind::Restart
+            || judge::upgraded(seen, &self.run.record.id.to_string(), site.at).is_some()
+    }
+
+    fn working(&self) -> impl Iterator<Item = (&String, &SiteResult)> {
+        self.results.iter().filter(|(_, site)| site.state == SiteState::Working)
     }
 
     /// Begins Sites at the run's pace. A Site whose work panics has failed; the run goes on.
@@ -172,25 +198,16 @@ impl Worker {
     async fn follow(&mut self) -> Result<bool, WorkError> {
         let now = Timestamp::now();
         let patience = self.parts.bulk.answer_timeout.get();
-        let working: Vec<(String, SiteResult)> =
-            self.working().filter_map(|id| Some((id.clone(), self.results.get(id)?.clone()))).collect();
+        let mut working: Vec<(String, SiteResult)> =
+            self.working().map(|(id, site)| (id.clone(), site.clone())).collect();
+        // Where the last round ended: each is looked at in its turn.
+        let next = working.partition_point(|(id, _)| *id <= self.looked);
+        working.rotate_left(next);
         let (mut ended, mut silent) = (Vec::new(), false);
         for (id, site) in working {
             let entry = self.parts.catalog.read().get(&id);
             let seen = entry.as_ref().map(|entry| &entry.site);
-            let verdict = match self.run.record.kind {
-                RunKind::Upgrade => judge::upgraded(seen, &self.run.record.id.to_string(), site.at),
-                RunKind::Restart if seen.is_none() => {
-                    Some((SiteState::Skipped, Some("it was deleted meanwhile".to_owned())))
-                }
-                RunKind::Restart => match step::restarted(&self.parts, &self.run, &id, &site.pods).await {
-                    Ok(verdict) => verdict,
-                    Err(error) => {
-                        warn!(site = id, %error, "the pods of a Site could not be listed");
-                        None
-                    }
-                },
-            };
+            let verdict = self.verdict(&id, &site, seen).await;
             if let Some((state, reason)) = verdict {
                 self.progress = now;
                 ended.push((id, result(state, reason, now)));
@@ -203,9 +220,44 @@ impl Worker {
         Ok(silent)
     }
 
+    /// How the work on a Site has ended; nothing while it is under way, or while there is no turn for a look at its pods.
+    async fn verdict(&mut self, id: &str, result: &SiteResult, seen: Option<&Site>) -> Option<Verdict> {
+        let Some(site) = seen else { return Some((SiteState::Skipped, Some("it was deleted meanwhile".to_owned()))) };
+        let kind = self.run.record.kind;
+        let looked = match kind {
+            RunKind::Upgrade => {
+                let verdict = judge::upgraded(seen, &self.run.record.id.to_string(), result.at)?;
+                if verdict.0 != SiteState::Done || !result.ran {
+                    return Some(verdict);
+                }
+                // While the status says that no pod runs there is nothing to look at.
+                if (site.enabled() && !judge::runs(site)) || !self.may_look(id) {
+                    return None;
+                }
+                step::runs_again(&self.parts, site).await.map(|again| again.then_some(verdict))
+            }
+            RunKind::Restart if !self.may_look(id) => return None,
+            RunKind::Restart => step::restarted(&self.parts, &self.run, id, &result.pods).await,
+        };
+        looked.unwrap_or_else(|error| {
+            warn!(site = id, %error, "the pods of a Site could not be listed");
+            None
+        })
+    }
+
+    /// Whether it is a Site's turn to have its pods looked at.
+    fn may_look(&mut self, id: &str) -> bool {
+        let may = self.looks.check().is_ok();
+        if may {
+            id.clone_into(&mut self.looked);
+        }
+        may
+    }
+
     /// Ends what has not begun: nobody answers.
     async fn give_up(&mut self) -> Result<String, WorkError> {
-        let message = "given up: nothing was finished for too long; see that the operator runs, then begin another run";
+        let message = "given up: no Site was finished for too long; see that the operator runs and that upgraded Sites \
+                       become Running, then begin another run";
         let now = Timestamp::now();
         let open = self.results.iter().filter(|(_, site)| !site.state.ended());
         let failed = |(id, _): (&String, _)| (id.clone(), result(SiteState::Failed, Some(message.to_owned()), now));
