@@ -16,8 +16,8 @@ use crate::server::Server;
 
 /// The namespace of every run.
 pub const NAMESPACE: &str = "load";
-/// The operator's service account.
-const ACCOUNT: &str = "sites";
+const OPERATOR_KUBECONFIG: &str = "operator.kubeconfig";
+const HUB_KUBECONFIG: &str = "hub.kubeconfig";
 
 /// Which parts of a cluster run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,21 +90,27 @@ impl Ground {
         kubectl.run(&["create", "namespace", NAMESPACE])?;
         kubectl.create(&dir.path().join("definition.yaml"), &sites::domain::crd::yaml())?;
         kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "sites.sites.ecmwf.int"])?;
-        let rights = sites::engine::rights::yaml(&sites::operator::rights::manifests(NAMESPACE))?;
+        let mut rights = sites::operator::rights::manifests(NAMESPACE);
+        rights.extend(sites::hub::rights::manifests(NAMESPACE));
+        let rights = sites::engine::rights::yaml(&rights)?;
         kubectl.create(&dir.path().join("rights.yaml"), &rights)?;
         if standing.parts == Parts::Alone {
             // No controller makes it, and no pod is admitted without it.
             kubectl.run(&["create", "serviceaccount", "default", "--namespace", NAMESPACE])?;
         }
-        let token = kubectl.run(&["create", "token", ACCOUNT, "--namespace", NAMESPACE, "--duration=8h"])?;
-        let config = dir.path().join("operator.kubeconfig");
-        std::fs::write(&config, kubeconfig(cluster.server(), &cluster.ca(), token.trim()))?;
+        for (account, file) in [
+            (sites::operator::rights::SERVICE_ACCOUNT, OPERATOR_KUBECONFIG),
+            (sites::hub::rights::SERVICE_ACCOUNT, HUB_KUBECONFIG),
+        ] {
+            let token = kubectl.run(&["create", "token", account, "--namespace", NAMESPACE, "--duration=8h"])?;
+            std::fs::write(dir.path().join(file), kubeconfig(cluster.server(), &cluster.ca(), token.trim()))?;
+        }
         merge(&mut document, settings);
         let parsed = Settings::parse(&document.to_string(), std::iter::empty())?;
         Ok(Self {
             standing,
             admin: Server::connect(&cluster.kubeconfig(), "sites-loadtest-observer").await?,
-            account: Server::connect(&config, "sites-loadtest-bare").await?,
+            account: Server::connect(&dir.path().join(OPERATOR_KUBECONFIG), "sites-loadtest-bare").await?,
             settings: Arc::new(parsed),
             document,
             dir,
@@ -121,7 +127,13 @@ impl Ground {
     /// The kubeconfig of the operator.
     #[must_use]
     pub fn operator_kubeconfig(&self) -> PathBuf {
-        self.dir.path().join("operator.kubeconfig")
+        self.dir.path().join(OPERATOR_KUBECONFIG)
+    }
+
+    /// The kubeconfig of the Hub.
+    #[must_use]
+    pub fn hub_kubeconfig(&self) -> PathBuf {
+        self.dir.path().join(HUB_KUBECONFIG)
     }
 
     /// The operator's settings as a document, to be changed for one process.

@@ -11,6 +11,7 @@ mod containers;
 mod echo;
 mod fixed;
 mod ground;
+mod hub;
 mod list;
 mod machine;
 mod measures;
@@ -33,8 +34,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::json;
 
 use machine::Machine;
-use measures::upgrade::Asked;
-use measures::{Plan, Session, calls, create, hub, memory, pods, runtime, upgrade};
+use measures::upgrade::{EDIT, NEW};
+use measures::{Plan, Session, calls, create, memory, pods, runtime, upgrade};
 use rows::{Rows, Run, Weather};
 
 /// Measures the operator against bare clients.
@@ -207,11 +208,11 @@ async fn run(args: RunArgs) -> Result<ExitCode> {
             pods::round(&mut session, round).await?;
         }
         if wanted(Group::Upgrade) {
-            upgrade::round(&mut session, round, Asked::New).await?;
-            upgrade::round(&mut session, round, Asked::Edit).await?;
+            upgrade::round(&mut session, round, &NEW).await?;
+            upgrade::round(&mut session, round, &EDIT).await?;
         }
         if args.only.contains(&Group::Hub) {
-            hub::round(&mut session, round).await?;
+            measures::hub::round(&mut session, round).await?;
         }
     }
     if wanted(Group::Memory) {

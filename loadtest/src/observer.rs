@@ -58,8 +58,6 @@ pub struct Status {
     pub phase: String,
     /// `Ready` is True for the present generation.
     pub ready: bool,
-    /// `handled.upgrade_request`.
-    pub upgraded: String,
 }
 
 /// A running observer.
@@ -162,8 +160,6 @@ pub enum Goal {
     Runs,
     /// After an edit that replaces the pod: the edit is done, the new pod runs and the status says so.
     RunsAgain,
-    /// This upgrade request was handled.
-    Upgraded(String),
     /// The status has this phase.
     Phase(&'static str),
 }
@@ -198,7 +194,6 @@ impl Progress {
             Goal::PodRuns => objects && self.pod_runs,
             Goal::Runs => objects && self.pod_runs && self.status.ready && self.status.phase == "Running",
             Goal::RunsAgain => self.pod_runs && self.status.ready && self.status.phase == "Running",
-            Goal::Upgraded(request) => self.status.upgraded == *request,
             Goal::Phase(phase) => self.status.phase == *phase,
         }
     }
@@ -249,11 +244,7 @@ fn status(site: DynamicObject) -> Option<(String, What)> {
     let ready = status["conditions"]
         .as_array()
         .is_some_and(|all| all.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True"));
-    let seen = Status {
-        phase: text(&status["phase"]),
-        ready: ready && current,
-        upgraded: text(&status["handled"]["upgrade_request"]),
-    };
+    let seen = Status { phase: text(&status["phase"]), ready: ready && current };
     Some((site.metadata.name?, What::Status(seen)))
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 /// Objects per page of a list.
@@ -32,6 +32,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// `GET`.
+    #[must_use]
+    pub const fn get(path: String) -> Self {
+        Self { method: Method::GET, path, content: JSON, body: Vec::new() }
+    }
+
     /// `POST`.
     #[must_use]
     pub fn post(path: String, body: &Value) -> Self {
@@ -62,7 +68,23 @@ impl Server {
 
     /// A server of this machine without TLS, over the same stack.
     pub fn plain(port: u16) -> Result<Self> {
-        let config = kube::Config::new(format!("http://127.0.0.1:{port}").parse()?);
+        Self::local(port, AuthInfo::default())
+    }
+
+    /// As [`Self::plain`], with a token.
+    pub fn as_bearer(port: u16, token: &str) -> Result<Self> {
+        Self::local(port, AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() })
+    }
+
+    /// As [`Self::plain`], with a name and a password.
+    pub fn as_client(port: u16, name: &str, password: &str) -> Result<Self> {
+        let (username, password) = (Some(name.to_owned()), Some(password.to_owned().into()));
+        Self::local(port, AuthInfo { username, password, ..AuthInfo::default() })
+    }
+
+    fn local(port: u16, auth_info: AuthInfo) -> Result<Self> {
+        let mut config = kube::Config::new(format!("http://127.0.0.1:{port}").parse()?);
+        config.auth_info = auth_info;
         Ok(Self { client: kube::Client::try_from(config)? })
     }
 
@@ -94,7 +116,7 @@ impl Server {
 
     /// Reads a path.
     pub async fn get(&self, path: &str) -> Result<Value> {
-        self.ask(&Prepared { method: Method::GET, path: path.to_owned(), content: JSON, body: Vec::new() }).await
+        self.ask(&Prepared::get(path.to_owned())).await
     }
 
     /// All objects of a collection, page by page.

@@ -15,8 +15,8 @@ use xtask::process::{Process, free_port, tied};
 use super::pods::quantiles;
 use super::{Meter, PATIENCE, Session, number};
 use crate::fixed;
-use crate::ground::{Ground, NAMESPACE, Parts, merge};
-use crate::operator::program;
+use crate::ground::{Ground, Parts, merge};
+use crate::hub::{Hub, until};
 use crate::population::{PREPARING, SITES, name, send_all, site};
 use crate::rows::{Run, Weather, rounded};
 use crate::server::{Prepared, Server};
@@ -49,13 +49,9 @@ pub async fn round(session: &mut Session, round: usize) -> Result<()> {
     let count = session.plan.sites;
     let requests = (0..count).map(|number| Prepared::post(SITES.to_owned(), &public(number))).collect();
     send_all(&ground.admin, requests, PREPARING).await?;
-    let port = free_port()?;
-    let hub = start_hub(&ground, port)?;
-    let list = Server::plain(port)?;
-    until("the Hub lists every Site", &hub, async || {
-        list.get("/hub/api/v2/sites/?limit=1").await.is_ok_and(|page| page["count"] == count)
-    })
-    .await?;
+    let hub = Hub::start(&ground, &json!({}))?;
+    let list = hub.visitor()?;
+    hub.until_listed(&list, count).await?;
     let run = |metric, variant: String| Run { metric, variant, round, server: "alone", sites: count };
 
     let mut pages: Vec<(String, String)> =
@@ -64,20 +60,21 @@ pub async fn round(session: &mut Session, round: usize) -> Result<()> {
     pages.extend(FILTERS.iter().map(|(name, query)| ((*name).to_owned(), query.replace("DEEP", &deep))));
     let folder = tempfile::tempdir()?;
     for (name, query) in &pages {
-        let bytes = list.send(&page(&format!("/hub/api/v2/sites/?{query}"))).await?;
+        let bytes = list.send(&Prepared::get(format!("/hub/api/v2/sites/?{query}"))).await?;
         std::fs::write(folder.path().join(name), bytes)?;
     }
     let other = free_port()?;
     let comparator = start_fixed(&ground, folder.path(), other)?;
     let fixed = Server::plain(other)?;
-    until("the comparator answers", &comparator, async || fixed.send(&page("/deep")).await.is_ok()).await?;
+    until("the comparator answers", &comparator, async || fixed.send(&Prepared::get("/deep".to_owned())).await.is_ok())
+        .await?;
     for (name, query) in &pages {
         let weather = Weather::now();
-        let (ours, theirs) = (page(&format!("/hub/api/v2/sites/?{query}")), page(&format!("/{name}")));
+        let (ours, theirs) = (Prepared::get(format!("/hub/api/v2/sites/?{query}")), Prepared::get(format!("/{name}")));
         let (mut listed, mut served) = (Side::default(), Side::default());
         for _ in 0..TURNS {
             served.turn(&fixed, &theirs, comparator.id()).await?;
-            listed.turn(&list, &ours, hub.id()).await?;
+            listed.turn(&list, &ours, hub.process().id()).await?;
         }
         let bytes = std::fs::metadata(folder.path().join(name))?.len();
         let (ours, theirs) = (listed.rate(), served.rate());
@@ -142,10 +139,6 @@ impl Side {
     }
 }
 
-fn page(path: &str) -> Prepared {
-    Prepared { method: http::Method::GET, path: path.to_owned(), content: crate::server::JSON, body: Vec::new() }
-}
-
 /// A public Site; spaces, owners, sizes and days differ.
 fn public(number: usize) -> Value {
     let mut object = site(&name(number));
@@ -163,32 +156,8 @@ fn public(number: usize) -> Value {
     object
 }
 
-fn start_hub(ground: &Ground, port: u16) -> Result<Process> {
-    let mut document = ground.document().clone();
-    merge(
-        &mut document,
-        &json!({"hub": {"address": format!("127.0.0.1:{port}"), "requests_per_second": 10_000_000, "log_level": "WARN"}}),
-    );
-    let file = ground.dir().join("hub.yaml");
-    // JSON is YAML.
-    std::fs::write(&file, document.to_string())?;
-    let mut command = tied(program()?);
-    command.args(["hub", "--namespace", NAMESPACE, "--config"]).arg(&file);
-    command.env("KUBECONFIG", ground.operator_kubeconfig());
-    Ok(Process::start("hub", command, &ground.dir().join("hub.log"))?)
-}
-
 fn start_fixed(ground: &Ground, folder: &Path, port: u16) -> Result<Process> {
     let mut command = tied(std::env::current_exe()?);
     command.arg("fixed").env(fixed::FOLDER, folder).env(fixed::PORT, port.to_string());
     Ok(Process::start("fixed", command, &ground.dir().join("fixed.log"))?)
-}
-
-async fn until(what: &str, process: &Process, mut so: impl AsyncFnMut() -> bool) -> Result<()> {
-    let begun = Instant::now();
-    while !so().await {
-        ensure!(begun.elapsed() < PATIENCE, "{what}: not in time:\n{}", process.last_lines(20));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
 }
