@@ -12,7 +12,7 @@ pub struct Bulk {
     /// Sites written a second at most; as many are looked at a second. Default 20.
     pub rate: u32,
     /// Sites, in percent of the run's, whose pods are replaced at the same time: a run waits until some of them run
-    /// again. One Site at least. Default 1.
+    /// again, and as long as that took, 5 s at most. One Site at least. Default 1.
     pub unavailable_percent: u8,
     /// Sites that the operator may be behind with before a run waits. Default 100.
     pub backlog: usize,

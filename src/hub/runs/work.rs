@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 use tracing::{info, warn};
 
@@ -29,6 +29,8 @@ use crate::settings::types::Bulk;
 const ROUND: Duration = Duration::from_millis(500);
 /// Sites that are begun at the same time.
 const AT_ONCE: usize = 8;
+/// Longest rest of a place; where Sites take longer, they wait for other things than the cluster's attention.
+const LONGEST_REST: SignedDuration = SignedDuration::from_secs(5);
 /// Times that a run is taken over before it is given up: what kills a worker each time would do so for ever.
 const MOST_ADOPTIONS: u64 = 20;
 
@@ -61,6 +63,8 @@ struct Worker {
     results: BTreeMap<String, SiteResult>,
     /// When the last Site of the run was finished.
     progress: Timestamp,
+    /// Places that are still to rest, and until when.
+    resting: Vec<Timestamp>,
     /// How often pods may be looked at.
     looks: DefaultDirectRateLimiter,
     /// The Site whose pods were looked at last.
@@ -76,6 +80,7 @@ pub async fn work(parts: Arc<Parts>, run: HeldRun) -> Result<(), WorkError> {
     let mut worker = Worker {
         results: run.results().await?,
         progress: Timestamp::now(),
+        resting: Vec::new(),
         looks: RateLimiter::direct(rate(&parts.bulk)),
         looked: String::new(),
         parts: parts.clone(),
@@ -122,7 +127,8 @@ impl Worker {
             if self.results.values().all(|site| site.state.ended()) {
                 return Ok(None);
             }
-            let turn = self.queued(self.room());
+            let room = self.room();
+            let turn = self.queued(room);
             if turn.is_empty() {
                 tokio::time::sleep(ROUND).await;
                 continue;
@@ -138,7 +144,9 @@ impl Worker {
     }
 
     /// How many Sites may be begun before the next look.
-    fn room(&self) -> usize {
+    fn room(&mut self) -> usize {
+        let now = Timestamp::now();
+        self.resting.retain(|until| *until > now);
         let Bulk { rate, backlog, unavailable_percent, .. } = self.parts.bulk;
         // What has its result is behind for reasons that the run knows.
         let ours = |id: &str| self.results.get(id).is_none_or(|site| !site.state.ended());
@@ -153,7 +161,7 @@ impl Worker {
         let share = (self.results.len() * usize::from(unavailable_percent) / 100).max(1);
         backlog
             .saturating_sub(behind.len() + unseen.count())
-            .min(share.saturating_sub(self.working().count()))
+            .min(share.saturating_sub(self.working().count() + self.resting.len()))
             .min(usize::try_from(rate).unwrap_or(usize::MAX).div_ceil(2))
     }
 
@@ -210,6 +218,9 @@ impl Worker {
             let verdict = self.verdict(&id, &site, seen).await;
             if let Some((state, reason)) = verdict {
                 self.progress = now;
+                if state == SiteState::Done {
+                    self.resting.push(now + rest(site.at, now));
+                }
                 ended.push((id, result(state, reason, now)));
             } else if judge::is_overdue(&site, now, patience) {
                 silent |= judge::is_overdue(&SiteResult { at: self.progress, ..site }, now, patience);
@@ -292,6 +303,12 @@ impl Worker {
     }
 }
 
+/// How long the place of a Site stays empty: as long as the Site took. So a run leaves half of what the cluster can do
+/// to the edits of people.
+fn rest(begun: Timestamp, ended: Timestamp) -> SignedDuration {
+    ended.duration_since(begun).clamp(SignedDuration::ZERO, LONGEST_REST)
+}
+
 /// The work on one Site, in a task of its own: its panic is its own failure.
 async fn contained(work: impl Future<Output = SiteResult> + Send + 'static) -> SiteResult {
     tokio::spawn(work).await.unwrap_or_else(|_| {
@@ -303,6 +320,13 @@ async fn contained(work: impl Future<Output = SiteResult> + Send + 'static) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_rests_as_long_as_its_site_took() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let rests = [10, 13, 100, 5].map(|ended| rest(at(10), at(ended)).as_secs());
+        assert_eq!(rests, [0, 3, 5, 0], "at most five seconds, and a clock that went back is no rest");
+    }
 
     #[tokio::test]
     async fn b20_a_panic_is_the_failure_of_one_site() {
