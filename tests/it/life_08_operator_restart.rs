@@ -32,11 +32,19 @@ async fn life_08_a_restart_costs_nothing_whatever_the_sites_are_like() {
     world.wait_condition("rival", "RouteConflict", "True").await;
     world.wait_phase("archived", "Disabled").await;
     world.wait_site("open", "handled", |site| site["status"]["handled"]["upgrade_request"] == "first").await;
-    for (id, phase) in [("plain", "Running"), ("open", "Running"), ("pathless", "Running")] {
-        world.wait_phase(id, phase).await;
+    // The old pod runs for a moment still.
+    eventually("the operator has seen the pod of the upgrade run", SOON, || async {
+        let knows = operator.get("/debug/sites/open").await["knows"].clone();
+        let new = knows["pods"][0]["stamp"].as_str().is_some_and(|stamp| stamp.ends_with("/first"));
+        (new && knows["pods"][0]["ready"] == true && knows["pods"][1].is_null()).then_some(()).ok_or(knows.to_string())
+    })
+    .await;
+    for id in ["plain", "open", "pathless"] {
+        world.wait_phase(id, "Running").await;
     }
     for id in ["hang-1", "crash-1"] {
-        world.wait_site(id, "its problem is told", |site| !site["status"]["container_problems"].is_null()).await;
+        let told = |site: &Value| site["status"]["container_problems"].as_array().is_some_and(|told| !told.is_empty());
+        world.wait_site(id, "its problem is told", told).await;
     }
     for id in sites {
         eventually(&format!("the volume of {id} is labelled"), SOON, || async {
