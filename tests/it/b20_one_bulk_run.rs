@@ -1,14 +1,11 @@
 //! B20: the lock of a bulk upgrade neither ends in the middle of a run nor is freed by somebody else, and Redis being
 //! down starts nothing.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::runs::{Administrator, UPGRADE, by_name, count};
-use crate::support::{OpenId, Redis, SOON, Start, World, eventually};
+use crate::support::{LONG, OpenId, Redis, SOON, Start, World, eventually};
 
-const LONG: Duration = Duration::from_secs(240);
 /// A lock that ends every 2 s without a renewal; 50 Sites at 8 a second take three times as long.
 const SITES: usize = 50;
 

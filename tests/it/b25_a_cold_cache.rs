@@ -1,21 +1,17 @@
 //! B25: while a first list is delayed, refused or half read, nothing is taken for gone: no write, no delete, not ready.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use crate::support::api::{condition, name_of};
 use crate::support::audit::Mark;
 use crate::support::{
-    Act, Audit, Calls, FaultProxy, Lab, Match, Operator, SOON, Start, Times, Upset, World, eventually,
+    Act, Audit, Calls, FaultProxy, LONG, Lab, Match, Operator, SOON, Start, Times, Upset, World, eventually,
 };
 
 /// Sites in all, and how many of them run (the others are archived, which is a healthy state too).
 const SITES: usize = 500;
 const RUNNING: usize = 30;
-/// The first creation of so many, on a busy machine.
-const LONG: Duration = Duration::from_secs(240);
 
 fn id(number: usize) -> String {
     format!("s{number}")

@@ -2,17 +2,14 @@
 //! as a user, of a Hub with everything around it: control plane, operator, Redis, provider, mail server, and a Site
 //! whose own API answers.
 
-use std::time::Duration;
-
 use serde_json::json;
 use xtask::process::{Process, free_port, tied};
 
 use crate::support::runs::{Administrator, UPGRADE};
 use crate::support::schema::{Schema, Seen};
-use crate::support::{HubProcess, MASTER, OpenId, Operator, Redis, RunningSite, SOON, Start, World, eventually};
+use crate::support::{HubProcess, LONG, MASTER, OpenId, Operator, Redis, RunningSite, SOON, Start, World, eventually};
 
 const API: &str = "/hub/api/v2";
-const LONG: Duration = Duration::from_secs(180);
 
 /// Operations that cannot go well here: the simulated pods have no logs.
 const NEVER_WELL: [&str; 2] = ["GET /sites/-/{site_id}/logs/", "GET /sites/{space}/{site}/logs/"];

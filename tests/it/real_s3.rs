@@ -5,9 +5,8 @@ use serde_json::json;
 use xtask::cluster::node::SITES_HOST;
 
 use crate::support::s3::{Key, boto, rclone, text};
-use crate::support::{Lab, World, eventually};
+use crate::support::{LONG, Lab, World, eventually};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 #[tokio::test]
@@ -21,7 +20,7 @@ async fn real_site_s3_over_the_edge() {
     world.site("data", json!({"type": "private", "configuration": configuration})).await;
     world.pod_is_ready("data").await;
     let (edge, path) = (lab.edge(), format!("/{}/data/s/s3", world.namespace));
-    eventually("the bucket answers", PATIENCE, || async {
+    eventually("the bucket answers", LONG, || async {
         let answer = edge.get(SITES_HOST, &format!("{path}/content")).await?;
         let told = text(answer.body());
         if answer.status() == 403 && told.contains("<Code>AccessDenied</Code>") { Ok(()) } else { Err(told) }

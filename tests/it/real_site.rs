@@ -5,10 +5,7 @@ use hyper::body::Bytes;
 use serde_json::json;
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST, contour::Contour};
 
-use crate::support::{Edge, Lab, World, eventually};
-
-/// A first pod waits for its volume, and other tests may keep the machine busy.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
+use crate::support::{Edge, LONG, Lab, World, eventually};
 
 /// Makes a Site in a space that no other test has, and waits until its pod is ready by the kubelet's own word.
 async fn ready_site(world: &World, id: &str, kind: &str) -> String {
@@ -21,7 +18,7 @@ async fn ready_site(world: &World, id: &str, kind: &str) -> String {
 
 /// Waits until a path is answered as wanted.
 async fn answered(edge: &Edge, path: &str, status: u16) -> http::Response<Bytes> {
-    eventually(&format!("{path} is answered with {status}"), PATIENCE, || async {
+    eventually(&format!("{path} is answered with {status}"), LONG, || async {
         let answer = edge.get(SITES_HOST, path).await?;
         if answer.status() == status { Ok(answer) } else { Err(answer.status().to_string()) }
     })
@@ -61,7 +58,7 @@ async fn a_site_in_ingress_mode_is_routed_by_contour() {
     let contour = lab.start_contour().await;
     let _operator = world.start_operator().await;
     let path = ready_site(&world, "page", "public").await;
-    let status = eventually("Contour routes the Ingress", PATIENCE, || async {
+    let status = eventually("Contour routes the Ingress", LONG, || async {
         match plain_status(&contour, &path).await {
             Ok(200) => Ok(200),
             other => Err(format!("{other:?}")),

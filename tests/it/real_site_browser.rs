@@ -6,9 +6,8 @@ use tokio::sync::MutexGuard;
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
 use crate::support::browser::Browser;
-use crate::support::{Lab, World, eventually};
+use crate::support::{LONG, Lab, World, eventually};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 /// A name that would run if it became markup.
 const HOSTILE: &str = "<img src=x onerror=\"window.owned=1\">";
 const GONE: &str = "This site is archived";
@@ -45,7 +44,7 @@ impl Stage {
         let url = format!("{}{path}", self.site);
         // The browser is one, and a closure that is polled cannot lend it.
         let browser = tokio::sync::Mutex::new(&mut self.browser);
-        eventually(&format!("{url} shows {who} {text:?}"), PATIENCE, || async {
+        eventually(&format!("{url} shows {who} {text:?}"), LONG, || async {
             let mut browser = browser.lock().await;
             let seen = browser.attempt(who, "open", json!({"url": url})).await?;
             let body = browser.attempt(who, "see", json!({"at": "body"})).await?;

@@ -13,9 +13,8 @@ use xtask::process::Process;
 
 use crate::support::api::name_of;
 use crate::support::visitor::Visitor;
-use crate::support::{Edge, Lab, World, eventually};
+use crate::support::{Edge, LONG, Lab, World, eventually};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 const MASTER: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// The user id of the client that asks.
 const CLIENT: &str = "sites";
@@ -38,7 +37,7 @@ impl Program {
             let request = Request::post("/token").header(CONTENT_TYPE, "application/x-www-form-urlencoded");
             request.body(form.clone()).unwrap()
         };
-        let token = eventually("the provider gives a token", PATIENCE, || async {
+        let token = eventually("the provider gives a token", LONG, || async {
             let answer = edge.send(OPENID_HOST, request()).await?;
             let told: Value = serde_json::from_slice(answer.body()).map_err(|error| error.to_string())?;
             told["access_token"].as_str().map(str::to_owned).ok_or_else(|| told.to_string())
@@ -75,7 +74,7 @@ impl Program {
 
     /// Waits until the Hub reaches the site; its Service follows the pod after the entrance does.
     async fn reached(&self) {
-        eventually("the Hub reaches the site", PATIENCE, || async {
+        eventually("the Hub reaches the site", LONG, || async {
             let (status, told) = self.hub(Method::GET, "tokens/", Value::Null).await;
             if status == 200 { Ok(()) } else { Err(told.to_string()) }
         })
@@ -128,13 +127,13 @@ async fn opened(lab: &Lab, world: &World) -> Program {
     world.pod_is_ready("page").await;
     let program = Program::known(lab.edge(), &format!("/{}/page/", world.namespace)).await;
     for file in ["plan.html", "open/index.html", "closed/index.html"] {
-        eventually(&format!("{file} is written"), PATIENCE, || async {
+        eventually(&format!("{file} is written"), LONG, || async {
             let status = program.site(Method::PUT, &format!("s/api/v2/files/{file}"), MASTER).await;
             if status == 200 { Ok(()) } else { Err(status) }
         })
         .await;
     }
-    eventually("the Hub is served", PATIENCE, || async {
+    eventually("the Hub is served", LONG, || async {
         let path = format!("/hub/api/v2/sites{}", program.path);
         let (status, text) = program.send(&Method::GET, &path, &program.token, Bytes::new()).await;
         if status == 200 { Ok(()) } else { Err(text) }
@@ -276,7 +275,7 @@ async fn another_master_token(program: &Program, reader: &str, signed: &str) -> 
     let master = made["token"].as_str().unwrap().to_owned();
     assert_ne!(master, MASTER);
     assert_eq!(program.done(Method::GET, "master-token/", Value::Null).await["token"], master.as_str());
-    eventually("the pod follows", PATIENCE, || async {
+    eventually("the pod follows", LONG, || async {
         let status = program.site(Method::GET, "s/api/v2/tokens", &master).await;
         if status == 200 { Ok(()) } else { Err(status) }
     })
@@ -311,7 +310,7 @@ async fn archived(world: &World, program: &Program, master: &str) {
     assert!(kept["message"].as_str().unwrap().contains("archived"), "{kept}");
     assert_eq!(program.done(Method::GET, "master-token/", Value::Null).await["token"], master);
     // Until it has ended the old pod would answer too.
-    eventually("the pod is gone", PATIENCE, || async { world.get("Pod", "page-0").await.is_none() }).await;
+    eventually("the pod is gone", LONG, || async { world.get("Pod", "page-0").await.is_none() }).await;
     world.edit_site("page", json!({"spec": {"configuration": {"enabled": true}}})).await;
     program.reached().await;
 }
@@ -323,7 +322,7 @@ async fn scale(world: &World, replicas: u8) {
     if replicas > 0 {
         return world.pod_is_ready("page").await;
     }
-    eventually("the pod is gone", PATIENCE, || async { world.get("Pod", "page-0").await.is_none() }).await;
+    eventually("the pod is gone", LONG, || async { world.get("Pod", "page-0").await.is_none() }).await;
 }
 
 /// A pod that is down makes nothing, and one that lies is not believed.
@@ -334,7 +333,7 @@ async fn without_pod(world: &World, program: &Program, secrets: &mut BTreeSet<St
     for (method, path) in CALLS {
         let method: Method = method.parse().unwrap();
         // The last connections to the old pod may still be there.
-        eventually(&format!("{method} {path} says that the site is down"), PATIENCE, || async {
+        eventually(&format!("{method} {path} says that the site is down"), LONG, || async {
             let (status, told) = program.hub(method.clone(), path, body.clone()).await;
             let clear = told["message"].as_str().is_some_and(|text| text.starts_with("the site's API"));
             if status == 503 && clear { Ok(()) } else { Err(format!("{status} {told}")) }
@@ -351,7 +350,7 @@ async fn without_pod(world: &World, program: &Program, secrets: &mut BTreeSet<St
         ("GET", "tokens/slow/", 503, "no answer within"),
         ("GET", "tokens/mean/", 500, "you sent Bearer …"),
     ] {
-        eventually(&format!("{method} {path} is refused"), PATIENCE, || async {
+        eventually(&format!("{method} {path} is refused"), LONG, || async {
             let (seen, told) = program.hub(method.parse().unwrap(), path, body.clone()).await;
             let message = told["message"].as_str().unwrap_or_default();
             if seen == status && message.starts_with("the site's API") && message.contains(text) {
@@ -366,7 +365,7 @@ async fn without_pod(world: &World, program: &Program, secrets: &mut BTreeSet<St
     assert!(heard.contains("GET /first"), "the pod says what it was asked: {heard}");
     assert!(!heard.contains("/second"), "a redirect was followed: {heard}");
     world.api.delete("Pod", &world.namespace, "liar").await;
-    eventually("the liar is gone", PATIENCE, || async { world.get("Pod", "liar").await.is_none() }).await;
+    eventually("the liar is gone", LONG, || async { world.get("Pod", "liar").await.is_none() }).await;
 
     scale(world, 1).await;
     program.reached().await;

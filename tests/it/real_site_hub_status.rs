@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 use xtask::cluster::node::image;
 
 use crate::support::world::ACCOUNT;
-use crate::support::{HubProcess, Lab, OpenId, Told, World, eventually};
-
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
+use crate::support::{HubProcess, LONG, Lab, OpenId, Told, World, eventually};
 
 /// A pod as one of a Site's, whose containers run these scripts.
 async fn pod(world: &World, name: &str, site: &str, scripts: &[(&str, &str)]) {
@@ -50,7 +48,7 @@ async fn real_site_hub_status_shows_the_end_of_a_log() {
     pod(&world, "talks-0", "talks", &[("counts", counts), ("long", long), ("again", again)]).await;
     pod(&world, "other-0", "other", &[("secret", "echo of-another-site; sleep 99999")]).await;
     for name in ["talks-0", "other-0"] {
-        eventually(&format!("{name} runs"), PATIENCE, || async {
+        eventually(&format!("{name} runs"), LONG, || async {
             let pod = world.must("Pod", name).await;
             if pod["status"]["phase"] == "Running" { Ok(()) } else { Err(pod["status"].to_string()) }
         })
@@ -58,7 +56,7 @@ async fn real_site_hub_status_shows_the_end_of_a_log() {
     }
 
     // 200 lines unless they say; at most 2000, and bytes that are no text do no harm.
-    let told = eventually("all is counted", PATIENCE, || async {
+    let told = eventually("all is counted", LONG, || async {
         let told = log(&hub, &alice, "?container=counts&tail=1").await;
         if told.text().contains("bad") { Ok(told) } else { Err(told.text()) }
     })
@@ -72,7 +70,7 @@ async fn real_site_hub_status_shows_the_end_of_a_log() {
     }
 
     // At most a MiB, and of a log with long lines still its end.
-    eventually("all is said", PATIENCE, || async {
+    eventually("all is said", LONG, || async {
         let told = log(&hub, &alice, "?container=long&tail=1").await;
         if told.text().ends_with("-1800\n") { Ok(()) } else { Err(told.text()) }
     })
@@ -84,7 +82,7 @@ async fn real_site_hub_status_shows_the_end_of_a_log() {
     assert_eq!(log(&hub, &alice, "?pod=other-0&container=secret").await.status, 404);
     let told = log(&hub, &alice, "?container=counts&previous=true").await;
     assert_eq!(told.status, 404, "{}", told.text());
-    eventually("it was started again", PATIENCE, || async {
+    eventually("it was started again", LONG, || async {
         let told = log(&hub, &alice, "?container=again&previous=true").await;
         if told.text() == "the-first-run\n" { Ok(()) } else { Err(told.text()) }
     })

@@ -8,14 +8,13 @@ use serde_json::{Value, json};
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
 use crate::support::visitor::Visitor;
-use crate::support::{Lab, World, eventually};
+use crate::support::{LONG, Lab, World, eventually};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// Opens a page until it is as wanted: routes and pods follow an edit after a while.
 async fn opened(visitor: &Visitor, address: &str, status: u16, text: &str) {
-    eventually(&format!("{address} shows {text:?}"), PATIENCE, || async {
+    eventually(&format!("{address} shows {text:?}"), LONG, || async {
         let seen = visitor.open(address).await?;
         if seen.status == status && seen.text.contains(text) { Ok(()) } else { Err(format!("{seen:?}")) }
     })
@@ -44,7 +43,7 @@ async fn real_site_private_pages_are_for_those_they_are_shared_with() {
         }
         request.header(ACCEPT, "application/json").body(Bytes::from_static(b"<h1>The plan</h1>")).unwrap()
     };
-    eventually("the page is uploaded", PATIENCE, || async {
+    eventually("the page is uploaded", LONG, || async {
         let answer = edge.send(SITES_HOST, upload(Some(TOKEN))).await?;
         if answer.status() == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
-use crate::support::{Lab, World, eventually};
+use crate::support::{LONG, Lab, World, eventually};
 
 const README: &str = include_str!("../../README.md");
 const SAMPLE: &str = include_str!("../../examples/sites/docs-tree.yaml");
@@ -16,7 +16,6 @@ const PLACE: &str = "export KUBECONFIG=";
 const NAMESPACE: &str = "-n sites ";
 /// Printed between the blocks.
 const MARK: &str = "=== end of a block ===";
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The blocks of the walk, and what each prints at last.
 fn blocks() -> Vec<(String, String)> {
@@ -37,7 +36,7 @@ async fn real_site_readme() {
     let _operator = world.start_operator().await;
     let _hub = world.start_hub().await;
     world.apply(SAMPLE).await;
-    eventually("the sample runs", PATIENCE, || async {
+    eventually("the sample runs", LONG, || async {
         let site = world.must("Site", "docs-fdb").await;
         if site["status"]["phase"] == "Running" { Ok(()) } else { Err(site["status"].to_string()) }
     })

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use xtask::cluster::node::SITES_HOST;
 
 use crate::support::schema::Schema;
-use crate::support::{Edge, Lab, World, eventually};
+use crate::support::{Edge, LONG, Lab, World, eventually};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// Where requests lead: mostly to what there is, without slashes, which a parameter in a path may not have. What goes away is not what the others look at, and nothing is deleted
@@ -144,7 +143,7 @@ async fn real_site_schema_holds_for_every_operation_over_the_edge() {
     world.pod_is_ready("page").await;
     let edge = lab.edge();
     let api = Api { edge: edge.clone(), base: format!("/{}/page/s/api/v2", world.namespace) };
-    eventually("the API answers", PATIENCE, || api.call(Method::GET, "whoami", "")).await;
+    eventually("the API answers", LONG, || api.call(Method::GET, "whoami", "")).await;
 
     let lists = fill(&api).await;
     let token = json!({"label": "seen", "privilege": "read"}).to_string();

@@ -1,7 +1,6 @@
 //! What a Site has in the cluster, and when an operator has nothing left to do for it. The list is the tests' own.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use super::api::{SITE_KINDS, kind_of, name_of};
 use super::audit::Mark;
 use super::operator::Operator;
-use super::wait::{SOON, eventually};
+use super::wait::{LONG, SOON, eventually};
 use super::world::{CASCADE, World};
 
 /// The labels that every object of a Site carries.
@@ -114,7 +113,7 @@ impl World {
     pub async fn crowd(&self, operator: &Operator, count: usize) -> Vec<String> {
         let ids: Vec<String> = (0..count).map(|number| format!("s{number:03}")).collect();
         futures::stream::iter(&ids).for_each_concurrent(20, |id| async { drop(self.site(id, json!({})).await) }).await;
-        eventually(&format!("{count} Sites run"), Duration::from_secs(180), || async {
+        eventually(&format!("{count} Sites run"), LONG, || async {
             let sites = self.api.list("Site", &self.namespace, "").await;
             let running = sites.iter().filter(|site| site["status"]["phase"] == "Running").count();
             let volumes = self.api.list("PersistentVolume", "", super::world::ID_LABEL).await;

@@ -82,6 +82,6 @@ pub use site_client::SiteClient;
 pub use stillness::{assert_left_alone, calls_about};
 pub use tenant::Tenants;
 pub use visitor::Visitor;
-pub use wait::{SOON, eventually};
+pub use wait::{LONG, SOON, eventually};
 pub use world::World;
 pub use xtask::cluster::Options;

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -24,7 +23,7 @@ use xtask::cluster::{Options, Profile, node_obstacle};
 
 use super::api::{condition, merge_into};
 use super::lab::Lab;
-use super::wait::eventually;
+use super::wait::{LONG, eventually};
 use super::world::World;
 
 impl Lab {
@@ -128,7 +127,7 @@ impl World {
     /// Waits until a Site's first pod is ready by the kubelet's own word. A first pod waits for its volume, and other
     /// tests may keep the machine busy.
     pub async fn pod_is_ready(&self, id: &str) {
-        eventually(&format!("the pod of {id} is ready"), Duration::from_secs(180), || async {
+        eventually(&format!("the pod of {id} is ready"), LONG, || async {
             let pod = self.get("Pod", &format!("{id}-0")).await.ok_or("there is no pod")?;
             let ready = condition(&pod, "Ready").is_some_and(|ready| ready["status"] == "True");
             if ready { Ok(()) } else { Err(pod["status"].to_string()) }

@@ -5,7 +5,6 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -16,11 +15,8 @@ use super::lab::Lab;
 use super::operator::Operator;
 use super::site::MASTER;
 use super::site_client::SiteClient;
-use super::wait::eventually;
+use super::wait::{LONG, eventually};
 use super::world::World;
-
-/// A first pod waits for its volume, and a debug build of the product for a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What the sites belong to must outlive the test that asked first: so do its connections, on a runtime of their own.
 static RUNTIME: LazyLock<Runtime> =
@@ -129,7 +125,7 @@ impl World {
     pub async fn reached(&self, lab: &'static Lab, id: &str) -> SiteClient {
         self.pod_is_ready(id).await;
         let site = SiteClient::of_pod(lab, &format!("/team/{id}"), self.content_of(lab, id).await);
-        eventually(&format!("{id} answers over the edge"), PATIENCE, || async {
+        eventually(&format!("{id} answers over the edge"), LONG, || async {
             let answer = site.api("GET", "files/").token(MASTER).try_send().await.ok_or("no answer")?;
             if answer.status == 200 { Ok(()) } else { Err(format!("{} {}", answer.status, answer.text())) }
         })
@@ -139,7 +135,7 @@ impl World {
 
     /// Where the content of a Site is, as this machine sees it.
     pub async fn content_of(&self, lab: &Lab, id: &str) -> PathBuf {
-        let volume = eventually("the volume is bound", PATIENCE, || self.volume(id)).await;
+        let volume = eventually("the volume is bound", LONG, || self.volume(id)).await;
         let spec = &volume["spec"];
         let path = spec["local"]["path"].as_str().or(spec["hostPath"]["path"].as_str()).expect("a folder of the node");
         // The box has its `/var/lib` in the folder of the cluster.

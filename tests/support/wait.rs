@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 /// Enough for anything that takes seconds on an idle machine, with other tests beside it on a busy one.
 pub const SOON: Duration = Duration::from_secs(60);
+/// Enough for what takes a minute on an idle machine: a pod that really runs, a bulk run.
+pub const LONG: Duration = Duration::from_secs(240);
 
 /// What a look at the world may say: it is so (perhaps with a value), or not yet (perhaps with a reason).
 pub trait Look {

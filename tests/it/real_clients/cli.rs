@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use xtask::cluster::node::{OPENID_HOST, SITES_HOST};
 
 use super::{Said, run};
-use crate::support::pods::PATIENCE;
-use crate::support::{MASTER, SiteClient, eventually, with_pods};
+use crate::support::{LONG, MASTER, SiteClient, eventually, with_pods};
 
 /// Runs it as somebody with this home folder, in it.
 async fn cli(site: &SiteClient, home: &Path, arguments: &[impl AsRef<OsStr>]) -> Said {
@@ -97,7 +96,7 @@ fn real_client_25_the_command_line_makes_a_site_private() {
         let refused = cli(&site, bob, &words).await;
         assert!(refused.code == 1 && refused.err.starts_with("403"), "{}", refused.err);
         assert_eq!(cli(&site, alice, &words).await.well(), "private\n");
-        eventually("it is private", PATIENCE, async || {
+        eventually("it is private", LONG, async || {
             let answer = read().await;
             if answer.status == 401 { Ok(()) } else { Err(format!("{}", answer.status)) }
         })

@@ -5,8 +5,7 @@ use xtask::cluster::node::image;
 
 use super::{curl, python};
 use crate::support::api::condition;
-use crate::support::pods::PATIENCE;
-use crate::support::{MASTER, SiteClient, eventually, with_pods};
+use crate::support::{LONG, MASTER, SiteClient, eventually, with_pods};
 
 /// What the application says that it was asked.
 async fn asked(site: &SiteClient, path: &str) -> Value {
@@ -104,7 +103,7 @@ async fn slow_start(pods: &'static crate::support::Pods) {
     let applications = json!([{"name": "site-custom", "image": image("custom-app")}]);
     world.pod_site(id, "public", json!({"applications": applications})).await;
     // Everything but the application is ready.
-    let pod = eventually("only the application is waited for", PATIENCE, || async {
+    let pod = eventually("only the application is waited for", LONG, || async {
         let pod = world.get("Pod", &format!("{id}-0")).await.ok_or("there is no pod")?;
         let containers = pod["status"]["containerStatuses"].as_array().ok_or("no container runs")?;
         let waiting: Vec<_> = containers.iter().filter(|container| container["ready"] == false).collect();
