@@ -176,6 +176,27 @@ async fn hub_runs_a_restart_deletes_the_pods_from_before_it_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hub_runs_a_restart_does_not_wait_for_who_is_archived_meanwhile() {
+    let mut world = World::new("hub-meanwhile").await;
+    let redis = Redis::start().await;
+    world.with_redis(&redis);
+    let operator = world.start_operator().await;
+    let ids = world.crowd(&operator, 2).await;
+    let openid = OpenId::get().await;
+    let hub = world.start_hub_process(openid).await;
+    let admin = Administrator::of(&hub, openid);
+    hold(&world, &ids[0], &json!(["sites.test/kept"])).await;
+    let run = admin.begin(RESTART).await;
+    admin.run_is(&run, "the first Site is begun", LONG, |run| run["sites"][&ids[0]]["state"] == "working").await;
+    world.edit_site(&ids[0], json!({"spec": {"configuration": {"enabled": false}}})).await;
+    hold(&world, &ids[0], &Value::Null).await;
+    let run = admin.ended(&run, LONG).await;
+    assert_eq!(run["sites"][&ids[0]]["reason"], "it was archived meanwhile", "{run}");
+    assert_eq!((&run["state"], &run["sites"][&ids[1]]["state"]), (&json!("done"), &json!("done")), "{run}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hub_runs_an_upgrade_takes_few_sites_away_at_a_time() {
     let mut world = World::new("hub-few").await;
     let redis = Redis::start().await;

@@ -247,6 +247,10 @@ impl Worker {
                 }
                 step::runs_again(&self.parts, site).await.map(|again| again.then_some(verdict))
             }
+            // Its pods do not come again.
+            RunKind::Restart if !site.enabled() => {
+                return Some((SiteState::Skipped, Some("it was archived meanwhile".to_owned())));
+            }
             RunKind::Restart if !self.may_look(id) => return None,
             RunKind::Restart => step::restarted(&self.parts, &self.run, id, &result.pods).await,
         };
