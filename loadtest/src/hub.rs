@@ -73,10 +73,10 @@ impl Hub {
         })
         .await?;
         let asked = Prepared {
+            content: "application/x-www-form-urlencoded",
             body: b"grant_type=client_credentials".to_vec(),
             ..Prepared::post("/token".to_owned(), &Value::Null)
         };
-        let asked = Prepared { content: "application/x-www-form-urlencoded", ..asked };
         let told = client.ask(&asked).await?;
         let token = told["access_token"].as_str().context("the provider gives the client a token")?;
         let settings = json!({

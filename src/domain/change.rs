@@ -58,6 +58,12 @@ pub fn trigger(site: &Site) -> Trigger {
     Trigger { digest: digest(site), upgrade_request: upgrade_request(site) }
 }
 
+/// The trigger that was handled.
+#[must_use]
+pub fn handled_trigger(handled: &Handled) -> Trigger {
+    Trigger { digest: handled.digest.clone(), upgrade_request: handled.upgrade_request.clone() }
+}
+
 /// `<digest>/<upgrade_request>`: the pod template's mark of the change that its restart time belongs to.
 /// The text after the slash is empty without a request.
 #[must_use]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::error::PassError;
 use super::facts::{ChildFact, Ownership, TEMPLATE_DIGEST};
-use super::look::{handled_trigger, is_route};
+use super::look::is_route;
 use super::merge::{Scope, kept_fields, replacement, request_grows};
 use super::objects::{Rendered, api_kind};
 use super::state::{SiteState, Written};
@@ -239,7 +239,7 @@ impl<'a> Applier<'a> {
             let annotations = &set["spec"]["template"]["metadata"]["annotations"];
             annotations[labels::STAMPED_FOR].as_str().map(str::to_owned)
         };
-        let handled = self.state.handled.as_deref().map(|handled| change::stamp(&handled_trigger(handled)));
+        let handled = self.state.handled.as_deref().map(|handled| change::stamp(&change::handled_trigger(handled)));
         let live = stamp(live).filter(|_| rendered.key.kind == ChildKind::StatefulSet);
         live.is_some() && live != handled && live != stamp(&rendered.body)
     }

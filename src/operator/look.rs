@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::facts::{ChildFact, Ownership};
 use super::state::{Outcome, SiteState};
 use super::volumes::VolumeIndex;
-use crate::domain::change::{self, Trigger};
+use crate::domain::change;
 use crate::domain::child::{ChildKey, ChildKind};
 use crate::domain::labels;
 use crate::domain::site::{Child, ChildState, Handled, Site};
@@ -46,7 +46,7 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
     let Some(handled) = state.handled.as_deref() else {
         return Look::work(class_of_change(state), Work::Full);
     };
-    if state.trigger.due(&handled_trigger(handled)) {
+    if state.trigger.due(&change::handled_trigger(handled)) {
         return Look::work(class_of_change(state), Work::Full);
     }
     let broken = to_repair(site, state, handled, expansion);
@@ -66,12 +66,6 @@ pub fn look(site: &Site, state: &SiteState, volumes: &VolumeIndex, expansion: bo
         return Look::work(Class::Fact, Work::ReplacePods(old));
     }
     volume_label(state, volumes, now)
-}
-
-/// The trigger that was handled.
-#[must_use]
-pub fn handled_trigger(handled: &Handled) -> Trigger {
-    Trigger { digest: handled.digest.clone(), upgrade_request: handled.upgrade_request.clone() }
 }
 
 /// A change of a bulk run queues behind people's edits.
@@ -183,7 +177,7 @@ pub const fn is_route(kind: &ChildKind) -> bool {
 /// LIFE-15, once the controller works from the new template: before that it may bring the old pod back.
 fn old_pods(site: &Site, state: &SiteState, handled: &Handled) -> Vec<OldPod> {
     let Some(set) = state.stateful_set.as_ref().filter(|_| site.enabled()) else { return Vec::new() };
-    let stamp = change::stamp(&handled_trigger(handled));
+    let stamp = change::stamp(&change::handled_trigger(handled));
     if set.stamp.as_deref() != Some(&stamp) || set.observed_generation < set.generation {
         return Vec::new();
     }

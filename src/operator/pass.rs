@@ -11,7 +11,7 @@ use super::apply::{Applier, Purpose};
 use super::attach;
 use super::error::PassError;
 use super::facts::{ChildFact, Ownership};
-use super::look::{handled_trigger, is_route};
+use super::look::is_route;
 use super::objects::{Objects, api_kind};
 use super::routes::RouteMessage;
 use super::state::SiteState;
@@ -145,7 +145,7 @@ impl SitePass<'_> {
     /// Children that are missing or differ. Nothing else is touched, and no template is rolled.
     pub async fn repair(&self, keys: &[ChildKey]) -> Result<Applied, PassError> {
         let mut handled = self.state.handled.as_deref().cloned().unwrap_or_default();
-        let trigger = handled_trigger(&handled);
+        let trigger = change::handled_trigger(&handled);
         let objects = self.render_handled(&handled, &trigger, keys)?;
         let mut applier = self.applier(Purpose::Repair);
         let mut facts = Vec::new();

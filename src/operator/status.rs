@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::look::handled_trigger;
 use super::state::{Outcome, SiteState};
+use crate::domain::change;
 use crate::domain::conditions::{self, Reason, Status};
 use crate::domain::pod_health;
 use crate::domain::site::{Phase, Site, SiteStatus};
@@ -87,7 +87,7 @@ fn verdict(state: &SiteState) -> Option<Verdict<'_>> {
         return Some(Verdict { ready: false, reason, message });
     }
     let handled = state.handled.as_deref()?;
-    if state.trigger.due(&handled_trigger(handled)) {
+    if state.trigger.due(&change::handled_trigger(handled)) {
         return None;
     }
     Some(Verdict { ready: true, reason: Reason::Reconciled, message: "" })

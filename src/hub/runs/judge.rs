@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use crate::cache::runs::{SiteResult, SiteState};
-use crate::domain::change::{self, Trigger};
+use crate::domain::change;
 use crate::domain::conditions::{self, Reason, Status};
 use crate::domain::labels;
 use crate::domain::pod_health::PodFact;
-use crate::domain::site::{Phase, Site};
+use crate::domain::site::{Handled, Phase, Site};
 
 /// How a Site's work for an upgrade ended; nothing while it is under way.
 ///
@@ -18,15 +18,14 @@ pub fn upgraded(site: Option<&Site>, run: &str, written: Timestamp) -> Option<(S
     let Some(site) = site.filter(|site| site.metadata.deletion_timestamp.is_none()) else {
         return Some((SiteState::Skipped, Some("it was deleted meanwhile".to_owned())));
     };
-    let handled = site.status.as_ref().and_then(|status| status.handled.as_deref());
-    let served = handled.and_then(|handled| handled.upgrade_request.as_deref());
+    let served = served(site);
     if served == Some(run) && !behind(site) {
         return Some((SiteState::Done, None));
     }
     let asked = request(site);
     if asked != Some(run) {
         // Not seen yet as we wrote it, or somebody asked again since: then theirs counts.
-        let at = handled.and_then(|handled| handled.at.as_deref()?.parse::<Timestamp>().ok());
+        let at = handled(site).and_then(|handled| handled.at.as_deref()?.parse::<Timestamp>().ok());
         let later = asked.is_some() && asked == served && at.is_some_and(|at| at > written);
         return later.then(|| (SiteState::Done, Some("a later upgrade request took its place".to_owned())));
     }
@@ -39,10 +38,7 @@ pub fn upgraded(site: Option<&Site>, run: &str, written: Timestamp) -> Option<(S
 /// Whether a Site's pods are those of the change that was handled last, and run. An archived one has none.
 #[must_use]
 pub fn runs_again(site: &Site, pods: &[PodFact]) -> bool {
-    let handled = site.status.as_ref().and_then(|status| status.handled.as_deref());
-    let stamp = handled.map(|handled| {
-        change::stamp(&Trigger { digest: handled.digest.clone(), upgrade_request: handled.upgrade_request.clone() })
-    });
+    let stamp = handled(site).map(|handled| change::stamp(&change::handled_trigger(handled)));
     let new = |pod: &PodFact| pod.running_and_ready() && pod.stamp == stamp;
     !site.enabled() || (!pods.is_empty() && pods.iter().all(new))
 }
@@ -84,8 +80,16 @@ fn behind(site: &Site) -> bool {
 }
 
 fn unserved(site: &Site) -> bool {
-    let handled = site.status.as_ref().and_then(|status| status.handled.as_deref());
-    request(site).is_some_and(|request| handled.and_then(|handled| handled.upgrade_request.as_deref()) != Some(request))
+    request(site).is_some_and(|request| served(site) != Some(request))
+}
+
+fn handled(site: &Site) -> Option<&Handled> {
+    site.status.as_ref()?.handled.as_deref()
+}
+
+/// The upgrade request that was served last.
+fn served(site: &Site) -> Option<&str> {
+    handled(site)?.upgrade_request.as_deref()
 }
 
 fn request(site: &Site) -> Option<&str> {

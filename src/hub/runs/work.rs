@@ -148,6 +148,12 @@ impl Worker {
         let now = Timestamp::now();
         self.resting.retain(|until| *until > now);
         let Bulk { rate, backlog, unavailable_percent, .. } = self.parts.bulk;
+        let share = (self.results.len() * usize::from(unavailable_percent) / 100).max(1);
+        let free = share.saturating_sub(self.working().count() + self.resting.len());
+        if free == 0 {
+            // Most rounds: every Site need not be looked at for that.
+            return 0;
+        }
         // What has its result is behind for reasons that the run knows.
         let ours = |id: &str| self.results.get(id).is_none_or(|site| !site.state.ended());
         let all = self.parts.catalog.read().find(&Viewer::Everything, &Query::default());
@@ -158,10 +164,9 @@ impl Worker {
             .collect();
         // Those that were just written may not be seen yet.
         let unseen = self.working().filter(|(id, site)| !behind.contains(id.as_str()) && !self.is_handled(id, site));
-        let share = (self.results.len() * usize::from(unavailable_percent) / 100).max(1);
         backlog
             .saturating_sub(behind.len() + unseen.count())
-            .min(share.saturating_sub(self.working().count() + self.resting.len()))
+            .min(free)
             .min(usize::try_from(rate).unwrap_or(usize::MAX).div_ceil(2))
     }
 
